@@ -1,0 +1,119 @@
+"""The joined row: its columns and names, and the one place where rows are built from row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.errors import InputError
+from earlyjoin.predicates.keys import Int64
+from earlyjoin.state.rows import Rows, empty_columns
+
+DEFAULT_SUFFIXES = ("", "_right")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """One column of the joined row and where it comes from: its position on each side, None where it does not exist."""
+
+    field: pa.Field
+    position: tuple[int | None, ...]
+
+
+class OutputSchema:
+    """The columns of a joined row, and how to fill them."""
+
+    def __init__(self, columns: Sequence[OutputColumn]) -> None:
+        self.columns = tuple(columns)
+        self.schema = pa.schema([column.field for column in columns])
+        self._types = [column.field.type for column in columns]
+
+    @classmethod
+    def of(
+        cls,
+        left: pa.Schema,
+        right: pa.Schema,
+        how: JoinType,
+        *,
+        shared: Sequence[str] = (),
+        suffixes: tuple[str, str] = DEFAULT_SUFFIXES,
+    ) -> OutputSchema:
+        """The output of joining two inputs.
+
+        Columns named in ``shared`` (keys joined as ``on="k"``) appear once, filled from whichever side has the row. A name that both
+        sides have gets the side's suffix. Semi and anti joins give the left columns alone.
+        """
+        if not how.gives_pairs:
+            return cls([OutputColumn(field, (position, None)) for position, field in enumerate(left)])
+        clashing = (set(left.names) & set(right.names)) - set(shared)
+        columns = []
+        for position, field in enumerate(left):
+            nullable = field.nullable or how in (JoinType.RIGHT, JoinType.FULL)
+            if field.name in shared:
+                other = right.get_field_index(field.name)
+                merged = pa.field(field.name, _merged_type(field.type, right.field(other).type), field.nullable)
+                columns.append(OutputColumn(merged, (position, other)))
+            else:
+                name = field.name + (suffixes[0] if field.name in clashing else "")
+                columns.append(OutputColumn(pa.field(name, field.type, nullable), (position, None)))
+        for position, field in enumerate(right):
+            if field.name in shared:
+                continue
+            nullable = field.nullable or how in (JoinType.LEFT, JoinType.FULL)
+            name = field.name + (suffixes[1] if field.name in clashing else "")
+            columns.append(OutputColumn(pa.field(name, field.type, nullable), (None, position)))
+        _check_names([column.field.name for column in columns], suffixes)
+        return cls(columns)
+
+    def restricted_to(self, names: Container[str]) -> OutputSchema:
+        """The same rows with fewer columns."""
+        return OutputSchema([column for column in self.columns if column.field.name in names])
+
+    def build(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...]) -> pa.RecordBatch:
+        """Make record batches of row numbers. A side that is None is null in every row."""
+        length = next(len(numbers) for numbers in index if numbers is not None)
+        if not self.columns:
+            return empty_columns(length)
+        taken: list[dict[int, pa.Array]] = []
+        for side, (source, numbers) in enumerate(zip(rows, index, strict=True)):
+            wanted = [p for column in self.columns if (p := self._source(column, rows, side)) is not None]
+            if source is None or numbers is None or not wanted:
+                taken.append({})
+            else:
+                taken.append(dict(zip(wanted, source.take(numbers, wanted), strict=True)))
+        arrays = []
+        for column, type_ in zip(self.columns, self._types, strict=True):
+            values = next((taken[s][p] for s, p in enumerate(column.position) if p is not None and p in taken[s]), None)
+            if values is None:
+                values = pa.nulls(length, type_)
+            arrays.append(values if values.type == type_ else values.cast(type_))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @staticmethod
+    def _source(column: OutputColumn, rows: tuple[Rows | None, ...], side: int) -> int | None:
+        """The position of the column on this side, if this side is the first that can fill it."""
+        first = next((s for s, p in enumerate(column.position) if p is not None and rows[s] is not None), None)
+        return column.position[side] if first == side else None
+
+
+def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """A type that holds the keys of both sides."""
+    if left == right:
+        return left
+    try:
+        both = [pa.schema([pa.field("key", type_)]) for type_ in (left, right)]
+        return pa.unify_schemas(both, promote_options="permissive").field(0).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return left
+
+
+def _check_names(names: list[str], suffixes: tuple[str, str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"the joined row would have two columns named {twice[0]!r}; "
+            f"choose other suffixes than {suffixes!r} or rename a column"
+        )

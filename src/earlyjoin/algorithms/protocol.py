@@ -1,0 +1,165 @@
+"""The one protocol that every algorithm follows and both runtimes drive.
+
+::
+
+        arrive(side, batch)*      react(slice)*         end(side), once a side       finish(), once
+    ──▶ arriving ───────────▶ reactive (inputs silent) ──▶ arriving … ─────────▶ cleanup ──▶ done
+
+Each call returns an iterator of :class:`Matches`, each no longer than ``context.output_rows``. The driver takes them one by one and may look
+at its inputs in between. The state of an operator is complete between two of them: it may be snapshot there, and ``resume()`` in the same or in a
+restored operator goes on where the interrupted call stood. The next call may come only when the last one is exhausted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyarrow as pa
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.output import OutputSchema
+from earlyjoin.predicates.base import Capability
+from earlyjoin.predicates.conjunction import BoundConjunction
+from earlyjoin.predicates.keys import Int64
+from earlyjoin.state.budget import Budget
+from earlyjoin.state.clock import LogicalClock
+from earlyjoin.state.counters import Counters, Phase
+from earlyjoin.state.rows import Rows
+from earlyjoin.state.snapshot import Snapshot
+from earlyjoin.state.spill import SpillDirectory
+
+DEFAULT_OUTPUT_ROWS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Result rows as row numbers: one entry for each side, None for a side that is null (or absent) in all of them."""
+
+    rows: tuple[Rows | None, ...]
+    index: tuple[Int64 | None, ...]
+
+    def __len__(self) -> int:
+        return next(len(index) for index in self.index if index is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be joined: the same for every algorithm."""
+
+    schemas: tuple[pa.Schema, ...]
+    condition: BoundConjunction
+    output: OutputSchema
+    """What goes out."""
+    joined_row: OutputSchema
+    """All columns of both sides by their output names, also for joins that give fewer: what filters look at."""
+    how: JoinType = JoinType.INNER
+
+    @property
+    def sides(self) -> int:
+        """Number of inputs."""
+        return len(self.schemas)
+
+
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """What an operator works with: memory, disk, time, counters."""
+
+    budget: Budget
+    spill: SpillDirectory
+    ticks: LogicalClock = field(default_factory=LogicalClock)
+    counters: Counters = field(default_factory=Counters)
+    output_rows: int = DEFAULT_OUTPUT_ROWS
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Slice:
+    """A bounded piece of reactive work: at most ``steps`` steps, none once input waits."""
+
+    steps: int
+    input_waits: Callable[[], bool] = lambda: False
+
+    @property
+    def over(self) -> bool:
+        """Must the operator return?"""
+        return self.steps <= 0 or self.input_waits()
+
+    def spend(self, steps: int = 1) -> None:
+        """Some steps were done."""
+        self.steps -= steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What an algorithm is and can do, for the registry, ``explain`` and messages."""
+
+    name: str
+    title: str
+    paper: str
+    needs: Capability
+    """A part of the condition must have this capability; NONE when any condition will do."""
+    spills: bool
+    """Can it join inputs larger than its memory?"""
+    join_types: frozenset[JoinType] = frozenset(JoinType)
+    most_sides: int = 2
+
+
+class Operator(ABC):
+    """A join algorithm at work. Its constructor takes a plan and a context, whatever the algorithm."""
+
+    description: ClassVar[Description]
+
+    def __init__(self, plan: Plan, context: Context) -> None:
+        self.plan = plan
+        self.context = context
+        self.phase = Phase.ARRIVING
+        if not context.counters.rows_in:
+            context.counters.rows_in = [0] * plan.sides
+
+    @abstractmethod
+    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Matches]:
+        """One batch of input has come: join it with what is in memory, keep it, spill if memory is full."""
+
+    @abstractmethod
+    def end(self, side: int) -> Iterator[Matches]:
+        """No more batches of this side will come."""
+
+    @abstractmethod
+    def react(self, work: Slice) -> Iterator[Matches]:
+        """The inputs are silent: do a bounded piece of work on what lies on disk."""
+
+    @abstractmethod
+    def finish(self) -> Iterator[Matches]:
+        """Every side has ended: join whatever was never joined."""
+
+    @abstractmethod
+    def resume(self) -> Iterator[Matches]:
+        """Go on with a call whose iterator was abandoned; nothing when there is none."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+
+    @abstractmethod
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take over the state of another operator of the same plan; this one must be new."""
+
+    @abstractmethod
+    def has_reactive_work(self) -> bool:
+        """Would ``react`` do anything now?"""
+
+    @abstractmethod
+    def held_bytes(self) -> int:
+        """Bytes really held, measured and not booked: tests compare it with the budget."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of memory and files. Idempotent."""
+
+    def count(self, matches: Matches) -> Matches:
+        """Book results under the present phase."""
+        self.context.counters.results[self.phase] += len(matches)
+        return matches

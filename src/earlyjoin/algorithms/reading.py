@@ -1,0 +1,56 @@
+"""Reading strategies: which input to read next when we may choose (EHJ section 3; A:B in rows, switchable at any moment)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from earlyjoin.errors import InputError
+
+_RATIO = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
+
+
+@dataclass(slots=True)
+class Ratio:
+    """Read A rows of the first input for every B rows of the second; with 0 an input waits until the others have ended.
+
+    >>> strategy = Ratio((2, 1))
+    >>> [strategy.next_side([4, 1], [False, False]), strategy.next_side([0, 0], [True, False])]
+    [1, 1]
+    """
+
+    weights: tuple[int, ...] = (1, 1)
+    _since: list[int] = field(default_factory=list)
+    """Rows that had been read of each input when the weights came into force."""
+
+    def __post_init__(self) -> None:
+        if min(self.weights) < 0 or max(self.weights) == 0:
+            raise InputError(f"reading ratio {self} needs whole numbers of which at least one is above 0")
+
+    @classmethod
+    def parse(cls, text: str) -> Ratio:
+        """Read "1:1", "5:1", "1:0" (all of the first input first)."""
+        found = _RATIO.fullmatch(text)
+        if not found:
+            raise InputError(f"reading ratio {text!r} is not of the form A:B, such as 1:1 or 5:1")
+        return cls((int(found.group(1)), int(found.group(2))))
+
+    def switch(self, weights: tuple[int, ...], rows_read: Sequence[int]) -> None:
+        """Use another ratio from now on."""
+        other = Ratio(weights)
+        self.weights, self._since = other.weights, list(rows_read)
+
+    def next_side(self, rows_read: Sequence[int], ended: Sequence[bool]) -> int | None:
+        """The input to read next, or None when all have ended. Ties go to the first."""
+        since = self._since or [0] * len(rows_read)
+        open_sides = [side for side, over in enumerate(ended) if not over]
+        weighted = [side for side in open_sides if self.weights[side] > 0]
+        if not open_sides:
+            return None
+        if not weighted:
+            return open_sides[0]
+        return min(weighted, key=lambda side: (rows_read[side] - since[side]) / self.weights[side])
+
+    def __str__(self) -> str:
+        return ":".join(str(weight) for weight in self.weights)

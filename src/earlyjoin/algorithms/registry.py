@@ -1,0 +1,78 @@
+"""Every algorithm by name: the command line, ``auto``, messages and the conformance suite read it."""
+
+from __future__ import annotations
+
+from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan
+from earlyjoin.errors import InputError, UnsupportedError
+from earlyjoin.predicates.base import BoundPredicate, Capability
+
+_registered: dict[str, type[Operator]] = {}
+
+
+def register(operator: type[Operator]) -> type[Operator]:
+    """Class decorator that makes an algorithm known under its description's name."""
+    name = operator.description.name
+    if name in _registered:
+        raise ValueError(f"two algorithms are named {name!r}")
+    _registered[name] = operator
+    return operator
+
+
+def names() -> list[str]:
+    """All registered names, in the order in which the modules were imported."""
+    return list(_registered)
+
+
+def get(name: str) -> type[Operator]:
+    """The algorithm of that name, or InputError listing those that exist."""
+    try:
+        return _registered[name]
+    except KeyError:
+        raise InputError(f"unknown algorithm {name!r}; choose one of: {', '.join(['auto', *names()])}") from None
+
+
+def refusal(plan: Plan, description: Description) -> str | None:
+    """Why the algorithm cannot run the plan, or None when it can."""
+    if plan.sides > description.most_sides:
+        return f"it joins at most {description.most_sides} inputs, not {plan.sides}"
+    if plan.how not in description.join_types:
+        return f"it has no {plan.how} join"
+    if description.needs is not Capability.NONE and plan.condition.driver(description.needs) is None:
+        return f"it needs a {_wording(description.needs)} condition, and {plan.condition.text} has none"
+    return None
+
+
+def names_that_can(plan: Plan, *, spills: bool | None = None) -> list[str]:
+    """The algorithms that can run the plan; ``spills=True`` keeps those that can join more than fits in memory."""
+    able = [cls.description for cls in _registered.values() if refusal(plan, cls.description) is None]
+    return [description.name for description in able if spills is None or description.spills == spills]
+
+
+def create(name: str, plan: Plan, context: Context) -> Operator:
+    """A new operator, or UnsupportedError that names the algorithms that can."""
+    operator = get(name)
+    reason = refusal(plan, operator.description)
+    if reason is not None:
+        raise UnsupportedError(
+            f"{name} ({operator.description.title}) cannot do this join: {reason}; "
+            f"choose one of: {', '.join(['auto', *names_that_can(plan)])}"
+        )
+    return operator(plan, context)
+
+
+def driver(plan: Plan, description: Description) -> tuple[BoundPredicate, tuple[BoundPredicate, ...]]:
+    """The part of the condition that drives this algorithm, and the rest that filters."""
+    found = plan.condition.driver(description.needs)
+    if found is None:
+        raise UnsupportedError(f"{description.name} cannot do this join: {refusal(plan, description)}")
+    return found
+
+
+def _wording(capability: Capability) -> str:
+    words = {
+        Capability.HASHABLE: "equality",
+        Capability.SORTABLE: "sortable (equality, band, inequality, interval or rectangle)",
+        Capability.BANDED: "band",
+        Capability.SWEEPABLE: "sweepable",
+    }
+    return words.get(capability, str(capability))

@@ -1,0 +1,65 @@
+"""The part of a condition that an algorithm's index does not decide: checked on candidate pairs before they count as matches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.errors import InputError
+from earlyjoin.predicates.base import BoundPredicate
+from earlyjoin.predicates.filters import Filter
+from earlyjoin.predicates.keys import Bool, Int64
+from earlyjoin.state.rows import Rows
+
+
+class Residual:
+    """Predicates and filters that a candidate pair must satisfy besides the driving predicate."""
+
+    def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...]) -> None:
+        self._rest = rest
+        self._filters = plan.condition.filters
+        self._schemas = plan.schemas
+        names = {name for filter_ in self._filters for name in _columns_of(filter_, plan.joined_row.schema)}
+        self._filtered = plan.joined_row.restricted_to(names)
+
+    @property
+    def empty(self) -> bool:
+        """Does every candidate pass?"""
+        return not self._rest and not self._filters
+
+    def passing(self, rows: tuple[Rows, Rows], i: Int64, j: Int64) -> tuple[Int64, Int64]:
+        """The candidate pairs (``i`` of side 0, ``j`` of side 1) that satisfy everything."""
+        for predicate in self._rest:
+            if len(i) == 0:
+                return i, j
+            sides = (self._columns(predicate, 0, rows[0], i), self._columns(predicate, 1, rows[1], j))
+            all_rows = np.arange(len(i), dtype=np.int64)
+            left, right = (predicate.encode(side, batch) for side, batch in enumerate(sides))
+            i, j = _chosen(predicate.holds(left, all_rows, right, all_rows), i, j)
+        for filter_ in self._filters:
+            if len(i):
+                joined = self._filtered.build(rows, (i, j))
+                i, j = _chosen(filter_.mask(pa.Table.from_batches([joined])), i, j)
+        return i, j
+
+    def _columns(self, predicate: BoundPredicate, side: int, rows: Rows, index: Int64) -> pa.RecordBatch:
+        names = list(dict.fromkeys(predicate.columns[side]))
+        positions = [self._schemas[side].get_field_index(name) for name in names]
+        fields = [self._schemas[side].field(position) for position in positions]
+        return pa.RecordBatch.from_arrays(rows.take(index, positions), schema=pa.schema(fields))
+
+
+def _columns_of(filter_: Filter, schema: pa.Schema) -> list[str]:
+    """The columns that a filter reads. Arrow does not tell, but an expression does not bind without a column it reads."""
+    needed = []
+    for position, name in enumerate(schema.names):
+        try:
+            filter_.bind(schema.remove(position))
+        except InputError:
+            needed.append(name)
+    return needed
+
+
+def _chosen(mask: Bool, i: Int64, j: Int64) -> tuple[Int64, Int64]:
+    return (i, j) if mask.all() else (i[mask], j[mask])

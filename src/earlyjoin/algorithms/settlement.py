@@ -1,0 +1,58 @@
+"""From candidate pairs to results: the rest of the condition, the flags of matched rows, and what the join type lets out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.protocol import Matches, Plan
+from earlyjoin.algorithms.residual import Residual
+from earlyjoin.predicates.base import BoundPredicate
+from earlyjoin.predicates.keys import Bool, Int64
+from earlyjoin.state.rows import Rows
+
+
+class Settlement:
+    """Called with candidate pairs that no earlier step has settled."""
+
+    def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...]) -> None:
+        self._how = plan.how
+        self._residual = Residual(plan, rest)
+
+    @property
+    def candidates_always_match(self) -> bool:
+        """Is there nothing more to check on a candidate pair?"""
+        return self._residual.empty
+
+    def __call__(
+        self, rows: tuple[Rows, Rows], i: Int64, j: Int64, matched: tuple[Bool | None, Bool | None]
+    ) -> Matches | None:
+        """Row ``i[k]`` of side 0 and ``j[k]`` of side 1 satisfy the driving predicate: flag them if they match, and say what goes out.
+
+        ``matched`` are the flags of each side's rows, None for a side whose flags nobody needs.
+        """
+        i, j = self._residual.passing(rows, i, j)
+        if len(i) == 0:
+            return None
+        if self._how is JoinType.SEMI:
+            assert matched[0] is not None
+            fresh = _first_matches(i, matched[0])
+            return one_sided(0, rows[0], fresh)
+        for flags, index in zip(matched, (i, j), strict=True):
+            if flags is not None:
+                flags[index] = True
+        return Matches(rows, (i, j)) if self._how.gives_pairs else None
+
+
+def one_sided(side: int, rows: Rows, index: Int64) -> Matches | None:
+    """Rows of one side alone; None when there are none."""
+    if len(index) == 0:
+        return None
+    return Matches((rows, None), (index, None)) if side == 0 else Matches((None, rows), (None, index))
+
+
+def _first_matches(index: Int64, matched: Bool) -> Int64:
+    """Those rows of ``index`` that match for the first time, each once, in ascending order; they are flagged in ``matched``."""
+    fresh = np.unique(index[~matched[index]])
+    matched[fresh] = True
+    return fresh

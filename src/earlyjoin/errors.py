@@ -1,0 +1,33 @@
+"""Everything earlyjoin raises on purpose.
+
+The classes say whose turn it is to act: :class:`InputError` is for the caller (the command line ends with exit
+code 2), the others report what happened while running (exit code 1).
+"""
+
+
+class EarlyJoinError(Exception):
+    """Base of every error that earlyjoin raises on purpose."""
+
+
+class InputError(EarlyJoinError):
+    """An argument or an input is wrong: the message names it and says what is allowed."""
+
+
+class UnsupportedError(InputError):
+    """A combination of predicate, type, join type and algorithm that is refused before any data is read."""
+
+
+class BudgetExceeded(EarlyJoinError):
+    """The memory budget cannot hold what the operator needs."""
+
+
+class SourceError(EarlyJoinError):
+    """An input broke while it was being read."""
+
+
+class SinkError(EarlyJoinError):
+    """The output could not be written."""
+
+
+class SnapshotError(EarlyJoinError):
+    """A saved state does not fit what it is to be restored into."""

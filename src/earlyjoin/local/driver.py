@@ -1,0 +1,57 @@
+"""The driver: feeds an operator from its inputs, lets it react when they are silent, and gives out what it finds.
+
+::
+
+    ┌─▶ take an arrival ──▶ arrive / end ──┐      silent for wait_s, and there is work on disk:
+    │                                      │        react in slices, back here as soon as input waits
+    └──────────────────────────────────────┘      every side ended: finish
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from earlyjoin.algorithms.protocol import Matches, Operator, Slice
+from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.local.inputs import Arrival, Inputs
+
+REACT_STEPS = 64
+
+
+@dataclass(slots=True)
+class Driver:
+    """Runs one operator to its end. ``reading`` None means push: whatever came first is next."""
+
+    operator: Operator
+    inputs: Inputs
+    reading: Ratio | None
+    wait_s: float
+    """Silence that starts the reactive phase."""
+    rows_taken: list[int]
+    ended: list[bool]
+
+    def run(self) -> Iterator[Matches]:
+        """All matches, as they are found. May be abandoned between two of them: the operator's state is complete there."""
+        yield from self.operator.resume()
+        while not all(self.ended):
+            arrival = self._next_arrival()
+            if arrival is None:
+                yield from self.operator.react(Slice(REACT_STEPS, self.inputs.waiting))
+            else:
+                yield from self._deliver(arrival)
+        yield from self.operator.finish()
+
+    def _next_arrival(self) -> Arrival | None:
+        side = None if self.reading is None else self.reading.next_side(self.rows_taken, self.ended)
+        wait_s = self.wait_s if self.operator.has_reactive_work() else None
+        return self.inputs.take(side, wait_s)
+
+    def _deliver(self, arrival: Arrival) -> Iterator[Matches]:
+        if arrival.batch is None:
+            self.ended[arrival.side] = True
+            yield from self.operator.end(arrival.side)
+            return
+        self.rows_taken[arrival.side] += arrival.batch.num_rows
+        yield from self.operator.arrive(arrival.side, arrival.batch)
+        self.inputs.release(arrival)

@@ -1,0 +1,194 @@
+"""The input buffer: a reader thread for each source, batches waiting inside the budget, back-pressure when it is full.
+
+Each side has a share of its own, so that a fast input cannot keep a slow one out. A batch counts from the moment it is put in until the
+operator is done with it. Pull-driving takes from the side that the reading strategy names; push-driving takes what came first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from earlyjoin.errors import BudgetExceeded, EarlyJoinError, SourceError
+from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.state.budget import Account, Budget, format_bytes
+from earlyjoin.state.clock import Clock
+from earlyjoin.state.sizes import batch_nbytes
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A batch of one side, or its end (``batch`` is None)."""
+
+    side: int
+    batch: pa.RecordBatch | None
+    order: int = 0
+
+
+class Inputs(Protocol):
+    """Where the driver gets batches from."""
+
+    def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
+        """The next arrival of ``side`` (None: of any), waiting at most ``wait_s`` (None: for ever); None when it was silent."""
+        ...
+
+    def waiting(self) -> bool:
+        """Could ``take`` return something at once?"""
+        ...
+
+    def release(self, arrival: Arrival) -> None:
+        """The operator is done with this batch."""
+        ...
+
+    def untaken(self, side: int) -> list[pa.RecordBatch]:
+        """Stop reading and give out what was read and not taken."""
+        ...
+
+    def close(self) -> None:
+        """Stop reading. Idempotent."""
+        ...
+
+
+class ThreadedInputs:
+    """Reads every source with a thread of its own."""
+
+    def __init__(
+        self, sources: Sequence[Source], budget: Budget, clock: Clock, sizes: Sequence[BatchRows], starts: Sequence[int]
+    ) -> None:
+        self._clock = clock
+        self._budget = budget
+        self._accounts = _accounts(budget, len(sources))
+        self._changed = threading.Condition()
+        self._queues: list[deque[Arrival]] = [deque() for _ in sources]
+        self._failure: BaseException | None = None
+        self._stopped = False
+        self._order = 0
+        self._threads = [
+            threading.Thread(
+                target=self._read, args=(side, source, size, start), name=f"earlyjoin-read-{side}", daemon=True
+            )
+            for side, (source, size, start) in enumerate(zip(sources, sizes, starts, strict=True))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
+        """See :class:`Inputs`."""
+        deadline = None if wait_s is None else self._clock.now() + wait_s
+        with self._changed:
+            while True:
+                if self._failure is not None:
+                    raise self._failure
+                queue = self._first_filled(side)
+                if queue is not None:
+                    return queue.popleft()
+                left = None if deadline is None else deadline - self._clock.now()
+                if left is not None and left <= 0:
+                    return None
+                self._changed.wait(left)
+
+    def waiting(self) -> bool:
+        """See :class:`Inputs`."""
+        return self._failure is not None or any(self._queues)
+
+    def release(self, arrival: Arrival) -> None:
+        """See :class:`Inputs`."""
+        if arrival.batch is not None:
+            self._accounts[arrival.side].release(batch_nbytes(arrival.batch), arrival.batch.num_rows)
+            with self._changed:
+                self._changed.notify_all()
+
+    def untaken(self, side: int) -> list[pa.RecordBatch]:
+        """See :class:`Inputs`."""
+        self._stop()
+        return [arrival.batch for arrival in self._queues[side] if arrival.batch is not None]
+
+    def close(self) -> None:
+        """See :class:`Inputs`."""
+        self._stop()
+        for queue in self._queues:
+            queue.clear()
+        for account in self._accounts:
+            account.clear()
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            # A source that waits for a network does not see the stop before its next batch: do not wait for it.
+            thread.join(timeout=1.0)
+
+    def _first_filled(self, side: int | None) -> deque[Arrival] | None:
+        if side is not None:
+            return self._queues[side] or None
+        filled = [queue for queue in self._queues if queue]
+        return min(filled, key=lambda queue: queue[0].order) if filled else None
+
+    def _read(self, side: int, source: Source, size: BatchRows, start: int) -> None:
+        try:
+            for batch in source.batches(size, start):
+                for piece in self._pieces(side, source, batch):
+                    if not self._put(side, piece):
+                        return
+            self._put(side, None)
+        except EarlyJoinError as error:
+            self._fail(error)
+        except Exception as error:
+            failure = SourceError(f"input {source.name!r} failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._fail(failure)
+
+    def _pieces(self, side: int, source: Source, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch cut so that each piece fits half of the side's share: one is joined while the next is read."""
+        limit = self._accounts[side].limit
+        most = limit.rows // 2 if limit.rows is not None else None
+        start = 0
+        while start < batch.num_rows:
+            count = batch.num_rows - start
+            if most is not None:
+                count = min(count, max(1, most))
+            piece = batch.slice(start, count)
+            while limit.bytes is not None and 2 * batch_nbytes(piece) > limit.bytes and count > 1:
+                count //= 2
+                piece = batch.slice(start, count)
+            if limit.bytes is not None and batch_nbytes(piece) > limit.bytes:
+                raise BudgetExceeded(
+                    f"row {start} of a batch of {source.name!r} has {format_bytes(batch_nbytes(piece))}, more than the memory of "
+                    f"{self._budget.limit} set aside for input; give more memory"
+                )
+            yield piece
+            start += count
+
+    def _put(self, side: int, batch: pa.RecordBatch | None) -> bool:
+        """Wait for room and put the batch in; False when reading is to stop."""
+        with self._changed:
+            while batch is not None and not self._stopped:
+                if self._accounts[side].try_reserve(batch_nbytes(batch), batch.num_rows):
+                    break
+                self._changed.wait()
+            if self._stopped:
+                return False
+            self._order += 1
+            self._queues[side].append(Arrival(side, batch, self._order))
+            self._changed.notify_all()
+            return True
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
+
+
+def _accounts(budget: Budget, sides: int) -> list[Account]:
+    """An equal part of the input budget for each side."""
+    accounts = []
+    for side in range(sides, 1, -1):
+        part, budget = budget.split(1 / side)
+        accounts.append(part.account("input buffer"))
+    return [*accounts, budget.account("input buffer")]

@@ -1,0 +1,41 @@
+"""What an input is to the local runtime: a schema, some hints, and batches from any row on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRows:
+    """How many rows a batch may have: small at first, so that the first results come soon, then ``most``."""
+
+    first: int = 4096
+    most: int = 65536
+
+    def __post_init__(self) -> None:
+        if not 0 < self.first <= self.most:
+            raise ValueError(f"need 0 < first <= most, got first={self.first}, most={self.most}")
+
+
+class Source(ABC):
+    """One input of a join. Opening it twice gives the same rows in the same order, unless ``replayable`` is False."""
+
+    name: str
+    """What the user called it: a path, or "left"/"right" for data in memory. Messages use it."""
+    schema: pa.Schema
+    rows_hint: int | None = None
+    """Number of rows, where it is known without reading them."""
+    bytes_hint: int | None = None
+    """Rough size of all rows in memory, where it can be told cheaply."""
+    live: bool = False
+    """True when arrival is outside our control (a network, an iterator that may wait): drive it by push."""
+    replayable: bool = True
+    """False when the rows can be read only once (an iterator): a resumed query must be given the rest."""
+
+    @abstractmethod
+    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows from ``start_row`` on, in non-empty batches of ``schema`` that keep to ``size``."""

@@ -1,0 +1,159 @@
+"""CSV files, streamed in blocks.
+
+Read without pyarrow's own threads: each source has its own, on two cores that is as fast (0.22 s against 0.26 s for
+45 MB), and only then do pyarrow's messages tell the record that broke, which :mod:`csv_faults` turns into a line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from earlyjoin.errors import InputError
+from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.csv_faults import Dialect, explain, unclosed_quote
+from earlyjoin.local.sources.faults import opening, reading
+from earlyjoin.local.sources.paths import COMPRESSED
+from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, project, unknown_column
+from earlyjoin.local.sources.slicing import Cutter
+
+BLOCK_BYTES = 1 << 20
+"""Read and parsed at a time; the types of the columns are inferred from the first block."""
+
+
+class CsvSource(Source):
+    """Rows of CSV files with a header line each.
+
+    The types are inferred from the first block of the first file that is not empty and imposed on all the rest;
+    ``types`` overrides them column by column. An empty field is null in every column, as Spark and DuckDB have it; a
+    quoted empty field is an empty string. ``start_row`` has to parse what it skips.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        *,
+        name: str,
+        delimiter: str | None = None,
+        types: Mapping[str, object] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        self.name = name
+        self._given = parse_types(types)
+        delimiter = delimiter if delimiter is not None else ("\t" if ".tsv" in files[0].lower() else ",")
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise InputError(
+                f"{name}: the delimiter must be one character, not a quote or a line end; got {delimiter!r}"
+            )
+        self._delimiter = delimiter
+        self._dialects = [(file, dialect) for file in files if (dialect := self._header(file)) is not None]
+        if not self._dialects:
+            raise InputError(f"{name}: is empty: a CSV file needs at least a header line")
+        first, dialect = self._dialects[0]
+        for column in self._given:
+            if column not in dialect.header:
+                raise InputError(unknown_column(column, dialect.header, f"types: {first}"))
+        for file, other in self._dialects:
+            _same_columns(file, other.header, first, dialect.header)
+        self._inferred = nulls_as_text(self._infer(first, dialect))
+        self.schema = project(self._inferred, columns, first)
+        if not any(file.lower().endswith(COMPRESSED) for file in files):
+            self.bytes_hint = sum(os.path.getsize(file) for file in files)
+
+    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows from ``start_row`` on."""
+        cutter = Cutter(size, start_row)
+        for file, dialect in self._dialects:
+            last: pa.RecordBatch = None
+            with self._reader(file, dialect, self.schema) as reader:
+                for batch in self._explained(file, dialect, reader):
+                    last = batch if batch.num_rows else last
+                    yield from cutter.cut(conform(batch, self.schema, file))
+            # pyarrow takes all that follows an unclosed quote for one value, without a word
+            suspect = last is not None and _ends_in_newline(last)
+            if suspect and (line := unclosed_quote(file, dialect)) is not None:
+                raise InputError(f"{file}: line {line} opens a quote that is never closed")
+
+    def _header(self, file: str) -> Dialect | None:
+        """The column names of a file, or None when there is nothing in it."""
+        with (
+            opening(file, "CSV"),
+            pa.input_stream(file) as raw,
+            io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="") as text,
+        ):
+            try:
+                header = next((row for row in csv.reader(text, delimiter=self._delimiter) if row), None)
+            except csv.Error as error:
+                raise InputError(f"{file}: the header line is broken: {error}") from error
+        if header is None:
+            return None
+        twice = next((column for column in header if header.count(column) > 1), None)
+        if twice is not None:
+            raise InputError(f"{file}: the header names column {twice!r} twice")
+        return Dialect(self._delimiter, tuple(header))
+
+    def _infer(self, file: str, dialect: Dialect) -> pa.Schema:
+        with self._reader(file, dialect, None) as reader:
+            return reader.schema
+
+    @contextmanager
+    def _reader(self, file: str, dialect: Dialect, schema: pa.Schema | None) -> Iterator[Any]:
+        import pyarrow.csv as pacsv
+
+        types = self._given if schema is None else _types(schema)
+        # a later file that is missing when its turn comes broke while reading; the first was asked for just now
+        guard = opening if schema is None else reading
+        with guard(file, "CSV"), pa.input_stream(file) as raw:
+            try:
+                reader = pacsv.open_csv(
+                    raw,
+                    read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+                    parse_options=pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+                    convert_options=pacsv.ConvertOptions(
+                        column_types=types,
+                        include_columns=None if schema is None else schema.names,
+                        null_values=[""],
+                        strings_can_be_null=True,
+                        quoted_strings_can_be_null=False,
+                    ),
+                )
+            except pa.ArrowInvalid as error:
+                raise explain(file, error, dialect, types, self._given) from error
+            with reader:
+                yield reader
+
+    def _explained(self, file: str, dialect: Dialect, reader: Any) -> Iterator[pa.RecordBatch]:
+        types = _types(self.schema)
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except pa.ArrowInvalid as error:
+                raise explain(file, error, dialect, types, self._given) from error
+            yield batch
+
+
+def _same_columns(file: str, header: Sequence[str], first: str, expected: Sequence[str]) -> None:
+    for column in expected:
+        if column not in header:
+            raise InputError(f"{file}: column {column!r} is missing, which {first} has")
+    for column in header:
+        if column not in expected:
+            raise InputError(f"{file}: column {column!r} is new, {first} does not have it")
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}
+
+
+def _ends_in_newline(batch: pa.RecordBatch) -> bool:
+    """Whether a text of the last row contains a line end, as one that swallowed the rest of the file does."""
+    values = [column[-1].as_py() for column in batch.columns]
+    return any(isinstance(value, str) and ("\n" in value or "\r" in value) for value in values)

@@ -1,0 +1,91 @@
+"""Finding the columns that a predicate names, in the schema of one input, and later in its batches."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from earlyjoin.errors import InputError
+from earlyjoin.predicates.buffers import plain
+
+SIDES = ("left", "right")
+
+Names = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of one input whose name and type are known."""
+
+    side: int
+    name: str
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"column {self.name!r} of the {SIDES[self.side]} input ({self.type})"
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        """This column's array in a batch, in the plainest layout: no dictionary, no views."""
+        index = batch.schema.get_field_index(self.name)
+        if index < 0:
+            raise InputError(f"{self} is missing from a batch, which has {', '.join(batch.schema.names)}")
+        array = batch.column(index)
+        if array.type != self.type:
+            raise InputError(f"{self} has type {array.type} in a later batch; all batches of an input need one schema")
+        return plain(array)
+
+
+def find_column(schema: pa.Schema, name: str, side: int) -> Column:
+    """The column called ``name``, or an InputError that says which columns exist."""
+    found = schema.get_all_field_indices(name)
+    if len(found) == 1:
+        return Column(side, name, schema.field(found[0]).type)
+    if found:
+        raise InputError(
+            f"column {name!r} is ambiguous: the {SIDES[side]} input has {len(found)} columns of that name; "
+            f"rename one of them (columns: {', '.join(schema.names)})"
+        )
+    close = difflib.get_close_matches(name, schema.names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    existing = ", ".join(schema.names) or "none"
+    raise InputError(f"column {name!r} is not in the {SIDES[side]} input: {hint}columns there: {existing}")
+
+
+def find_columns(schema: pa.Schema, names: tuple[str, ...], side: int) -> tuple[Column, ...]:
+    """The columns called ``names``, in that order."""
+    return tuple(find_column(schema, name, side) for name in names)
+
+
+def name_tuple(names: Names, what: str) -> tuple[str, ...]:
+    """``names`` as a tuple, where one name may stand alone; ``what`` is for the message."""
+    result = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Sequence) else None
+    if not result or not all(isinstance(name, str) for name in result):
+        raise InputError(f"{what}: expected a column name or a list of column names, got {names!r}")
+    return result
+
+
+def name_pair(
+    left: Names, right: Names | None, what: str, *, count: int | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of both sides; ``right=None`` repeats the left ones. Both must have the same length, or ``count``."""
+    lefts = name_tuple(left, what)
+    rights = lefts if right is None else name_tuple(right, what)
+    if count is not None:
+        for names in (lefts, rights):
+            if len(names) != count:
+                columns = "1 column" if count == 1 else f"{count} columns"
+                raise InputError(f"{what} takes {columns} of each input, got {len(names)}: {', '.join(names)}")
+    if len(lefts) != len(rights):
+        raise InputError(
+            f"{what} needs as many columns on the left as on the right, got {len(lefts)} ({', '.join(lefts)}) "
+            f"and {len(rights)} ({', '.join(rights)})"
+        )
+    return lefts, rights
+
+
+def qualified(side: int, name: str) -> str:
+    """The name as it appears in the text of a predicate."""
+    return f"{SIDES[side]}.{name}"

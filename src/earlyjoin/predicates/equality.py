@@ -1,0 +1,129 @@
+"""``left.a = right.b``, over one or several columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
+from earlyjoin.predicates.buffers import blank_nulls, validity
+from earlyjoin.predicates.columns import Column, Names, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding import ordinal_words
+from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
+from earlyjoin.predicates.matching import both, equal_pairs, valid_pairs
+from earlyjoin.predicates.strings import hash_word, heap_of, one_heap
+from earlyjoin.predicates.types import BYTES, Domain, common_domain
+
+_FLAGS_A_WORD = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Equal(Predicate):
+    """Equality of columns, position by position; made by :func:`equal`."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    null_safe: tuple[bool, ...]
+    """For each pair of columns: does null equal null?"""
+    shared: tuple[str, ...] = ()
+    """Names given once for both sides: the output may carry these columns once."""
+
+    def bind(self, left: pa.Schema, right: pa.Schema) -> BoundEqual:
+        """Resolve the columns and find a common domain for each pair."""
+        lefts, rights = find_columns(left, self.left, LEFT), find_columns(right, self.right, RIGHT)
+        domains = tuple(common_domain(pair, "equal") for pair in zip(lefts, rights, strict=True))
+        return BoundEqual((self.left, self.right), str(self), (lefts, rights), domains, self.null_safe, self.shared)
+
+    def merged(self, other: Equal) -> Equal:
+        """Both equalities as one."""
+        return Equal(
+            self.left + other.left,
+            self.right + other.right,
+            self.null_safe + other.null_safe,
+            self.shared + tuple(name for name in other.shared if name not in self.shared),
+        )
+
+    def __str__(self) -> str:
+        return " AND ".join(
+            f"{qualified(LEFT, left)} {'<=>' if safe else '='} {qualified(RIGHT, right)}"
+            for left, right, safe in zip(self.left, self.right, self.null_safe, strict=True)
+        )
+
+
+def equal(left: Names, right: Names | None = None, *, null_safe: bool = False) -> Equal:
+    """Rows whose columns are equal: one name or a list of names a side; without ``right``, the same names on both.
+
+    Null equals nothing, unless ``null_safe``: then null equals null. NaN equals NaN and -0.0 equals 0.0.
+
+    >>> print(equal("id", "order_id"))
+    left.id = right.order_id
+    """
+    lefts, rights = name_pair(left, right, "equal")
+    return Equal(lefts, rights, (bool(null_safe),) * len(lefts), lefts if right is None else ())
+
+
+@dataclass(frozen=True, slots=True)
+class BoundEqual(BoundPredicate):
+    """Equality whose types are known.
+
+    Words stand in the order of the columns: one a column (its ordinal, or a hash for strings and bytes), several for
+    integers and decimals beyond 64 bits, least significant first so that the first word tells rows apart. Null-safe
+    columns add one last word with a bit for each null.
+    """
+
+    capabilities = Capability.HASHABLE | Capability.SORTABLE | Capability.SWEEPABLE
+    rank = 0
+
+    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    text: str
+    sides: tuple[tuple[Column, ...], tuple[Column, ...]]
+    domains: tuple[Domain, ...]
+    null_safe: tuple[bool, ...]
+    shared: tuple[str, ...]
+
+    def encode(self, side: int, batch: pa.RecordBatch) -> Keys:
+        """Words and heap of the key columns; a null in a column that is not null-safe makes the row invalid."""
+        valid: Bool | None = None
+        words: list[Int64] = []
+        heaps: list[Bytes] = []
+        nulls: list[Bool] = []
+        for column, domain, safe in zip(self.sides[side], self.domains, self.null_safe, strict=True):
+            array = column.of(batch)
+            present = validity(array)
+            word, heap = _encode_column(array, column, domain, blank=safe)
+            if safe:
+                nulls.append(np.zeros(len(array), dtype=np.bool_) if present is None else ~present)
+                if present is not None:
+                    word = np.where(present[:, np.newaxis], word, 0)
+            else:
+                valid = both(valid, present)
+            words.append(word)
+            if heap is not None:
+                heaps.append(heap)
+        words += _flag_words(nulls)
+        return Keys(words[0] if len(words) == 1 else np.hstack(words), one_heap(heaps), valid)
+
+    def holds(self, left: Keys, i: Int64, right: Keys, j: Int64) -> Bool:
+        """Equal words and equal bytes, of valid rows."""
+        return valid_pairs(left, i, right, j) & equal_pairs(left, i, right, j)
+
+
+def _encode_column(array: pa.Array, column: Column, domain: Domain, *, blank: bool) -> tuple[Int64, Bytes | None]:
+    if domain.kind in BYTES:
+        heap = heap_of(blank_nulls(array) if blank else array)
+        return hash_word(heap).reshape(-1, 1), heap
+    words = ordinal_words(array, column, domain)
+    return (words if domain.width == 1 else np.ascontiguousarray(words[:, ::-1])), None
+
+
+def _flag_words(nulls: list[Bool]) -> list[Int64]:
+    """The null flags of the null-safe columns, as bits of as few words as hold them."""
+    result: list[Int64] = []
+    for first in range(0, len(nulls), _FLAGS_A_WORD):
+        word = np.zeros(len(nulls[0]), dtype=np.int64)
+        for bit, null in enumerate(nulls[first : first + _FLAGS_A_WORD]):
+            word |= null.astype(np.int64) << bit
+        result.append(word.reshape(-1, 1))
+    return result

@@ -1,0 +1,188 @@
+"""The domain in which two or more columns are compared, from their Arrow types.
+
+A domain is what a value *means*: an integer, a decimal of some scale, an instant at some resolution. Types that mean
+the same meet in one domain without losing anything, except that a float on one side makes both sides float64, as in
+Spark. Whatever does not meet is refused here, before any data is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from earlyjoin.errors import UnsupportedError
+from earlyjoin.predicates.columns import Column
+
+MAX_WORD_DIGITS = 18
+"""Any decimal of up to 18 digits, and the difference of two of them, fits in 64 bits."""
+
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Ticks a second of Arrow's time units, coarse to fine."""
+
+# Digits of the largest value, so that integers and decimals meet in a decimal that holds both.
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+_UINT64_DIGITS = 20
+
+
+class Kind(Enum):
+    """What a value means."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    UNSIGNED = "unsigned integer"
+    """Integers that need the unsigned 64-bit range."""
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    INSTANT = "timestamp with time zone"
+    TIME = "time"
+    DURATION = "duration"
+    STRING = "string"
+    BINARY = "binary"
+
+
+TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT, Kind.TIME, Kind.DURATION})
+BYTES = frozenset({Kind.STRING, Kind.BINARY})
+NUMBERS = frozenset({Kind.INTEGER, Kind.UNSIGNED, Kind.DECIMAL, Kind.FLOAT})
+_EXACT = frozenset({Kind.INTEGER, Kind.UNSIGNED, Kind.DECIMAL})
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A set of comparable values. ``digits`` and ``scale`` count decimal places before and after the point."""
+
+    kind: Kind
+    digits: int = 0
+    scale: int = 0
+    unit: str = ""
+    signed: bool = False
+    """Integers only: some column can hold negative values."""
+
+    @property
+    def width(self) -> int:
+        """Words an encoded value takes, apart from the heap of strings."""
+        if self.kind is not Kind.DECIMAL or self.digits + self.scale <= MAX_WORD_DIGITS:
+            return 1
+        # One more bit for the sign.
+        largest: int = 10 ** (self.digits + self.scale)
+        return (largest.bit_length() + 1 + 63) // 64
+
+    @property
+    def ordinal(self) -> bool:
+        """Whether a value is one word that keeps its order."""
+        return self.width == 1 and self.kind not in BYTES
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"decimal of {self.digits + self.scale} digits, {self.scale} of them after the point"
+        return f"{self.kind.value}[{self.unit}]" if self.unit else self.kind.value
+
+
+def value_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values: a dictionary's value type, otherwise the type itself."""
+    return type_.value_type if pt.is_dictionary(type_) else type_
+
+
+def domain_of(column: Column) -> Domain:
+    """The domain of one column alone, or UnsupportedError with what to do instead."""
+    type_ = value_type(column.type)
+    if pt.is_integer(type_):
+        if type_ == pa.uint64():
+            return Domain(Kind.UNSIGNED, _UINT64_DIGITS)
+        return Domain(Kind.INTEGER, _DIGITS[type_.bit_width], signed=pt.is_signed_integer(type_))
+    if pt.is_decimal(type_):
+        return Domain(Kind.DECIMAL, type_.precision - type_.scale, type_.scale)
+    if pt.is_timestamp(type_):
+        return Domain(Kind.TIMESTAMP if type_.tz is None else Kind.INSTANT, unit=type_.unit)
+    if pt.is_time(type_):
+        return Domain(Kind.TIME, unit=type_.unit)
+    if pt.is_duration(type_):
+        return Domain(Kind.DURATION, unit=type_.unit)
+    for matches, kind in (
+        (pt.is_floating, Kind.FLOAT),
+        (pt.is_boolean, Kind.BOOLEAN),
+        (pt.is_date, Kind.DATE),
+        (_is_string, Kind.STRING),
+        (_is_binary, Kind.BINARY),
+        (pt.is_null, Kind.NULL),
+    ):
+        if matches(type_):
+            return Domain(kind)
+    raise UnsupportedError(f"{column} cannot be a key: {_advice(type_)}")
+
+
+def _is_string(type_: pa.DataType) -> bool:
+    return bool(pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_))
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    return bool(
+        pt.is_binary(type_) or pt.is_large_binary(type_) or pt.is_binary_view(type_) or pt.is_fixed_size_binary(type_)
+    )
+
+
+def _advice(type_: pa.DataType) -> str:
+    if pt.is_run_end_encoded(type_):
+        return "decode it first, with pyarrow.compute.run_end_decode"
+    if pt.is_nested(type_):
+        return "nested values are not compared; put the fields to compare into columns of their own"
+    if pt.is_interval(type_):
+        return "an interval of months has no fixed length; cast it to a duration or to a number of months"
+    if isinstance(type_, pa.BaseExtensionType):
+        return f"cast it to its storage type {type_.storage_type}"
+    return "cast it to a number, a string, a date or a timestamp"
+
+
+def _meet(a: Domain, b: Domain) -> Domain | None:
+    """The smallest domain that holds both, or None."""
+    if b.kind is Kind.NULL or a == b:
+        return a
+    if a.kind is Kind.NULL:
+        return b
+    kinds = {a.kind, b.kind}
+    if kinds <= NUMBERS:
+        return Domain(Kind.FLOAT) if Kind.FLOAT in kinds else _meet_exact(a, b)
+    if kinds == {Kind.DATE, Kind.TIMESTAMP}:
+        return a if a.kind is Kind.TIMESTAMP else b
+    if len(kinds) == 1 and a.kind in TEMPORAL:
+        return a if UNITS[a.unit] >= UNITS[b.unit] else b
+    return None
+
+
+def _meet_exact(a: Domain, b: Domain) -> Domain:
+    digits, scale, signed = max(a.digits, b.digits), max(a.scale, b.scale), a.signed or b.signed
+    if Kind.DECIMAL in (a.kind, b.kind):
+        return Domain(Kind.DECIMAL, digits, scale)
+    if Kind.UNSIGNED in (a.kind, b.kind):
+        # Signed and unsigned 64-bit integers together need 65 bits: a decimal of 20 digits has two words and is exact.
+        return Domain(Kind.DECIMAL, digits) if signed else Domain(Kind.UNSIGNED, digits)
+    return replace(a, digits=digits, signed=signed)
+
+
+def common_domain(columns: Sequence[Column], what: str) -> Domain:
+    """The domain in which all these columns are compared, or UnsupportedError naming the two that do not fit.
+
+    ``what`` is the predicate, for the message.
+    """
+    domain = domain_of(columns[0])
+    for position, column in enumerate(columns[1:], start=1):
+        other = domain_of(column)
+        met = _meet(domain, other)
+        if met is None:
+            clashing = next(c for c in columns[:position] if _meet(domain_of(c), other) is None)
+            raise UnsupportedError(f"{what} cannot compare {clashing} with {column}: {_clash(clashing, column)}")
+        domain = met
+    return domain
+
+
+def _clash(a: Column, b: Column) -> str:
+    kinds = {domain_of(a).kind, domain_of(b).kind}
+    if Kind.INSTANT in kinds and kinds <= {Kind.INSTANT, Kind.TIMESTAMP, Kind.DATE}:
+        return "one has a time zone, the other has none; give both a zone (pyarrow.compute.assume_timezone) or neither"
+    return f"the types have nothing in common; cast one of them, for example {b.name!r} to {value_type(a.type)}"

@@ -1,0 +1,211 @@
+"""The memory budget: hard, in bytes or in rows, and the one place where memory is asked for.
+
+Whoever is about to hold memory asks first (``try_reserve``), and on refusal spills and asks again. Nothing is ever booked
+above the limit, so the peak that a budget reports cannot exceed it. A budget can be *split* in two with limits of
+their own, whose bookings count against the whole as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from dataclasses import dataclass
+
+from earlyjoin.errors import BudgetExceeded, InputError
+
+_UNITS = {
+    "": 1, "b": 1,
+    "k": 10**3, "kb": 10**3, "kib": 2**10,
+    "m": 10**6, "mb": 10**6, "mib": 2**20,
+    "g": 10**9, "gb": 10**9, "gib": 2**30,
+    "t": 10**12, "tb": 10**12, "tib": 2**40,
+}  # fmt: skip
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+
+MIN_BYTES = 64 * 1024
+MIN_ROWS = 8
+DEFAULT_FRACTION = 0.25
+"""Share of the machine's memory that a join may use when nothing is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLimit:
+    """How much a join may hold: bytes, or rows as the papers count."""
+
+    bytes: int | None = None
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bytes is None) == (self.rows is None):
+            raise InputError("a memory limit is given in bytes or in rows, and in one of them only")
+        if self.bytes is not None and self.bytes < MIN_BYTES:
+            raise InputError(f"memory of {self.bytes} bytes is too small; give at least {MIN_BYTES // 1024}KiB")
+        if self.rows is not None and self.rows < MIN_ROWS:
+            raise InputError(f"memory of {self.rows} rows is too small; give at least {MIN_ROWS}rows")
+
+    @classmethod
+    def parse(cls, text: str | int | MemoryLimit | None) -> MemoryLimit:
+        """Read "64MB", "1.5GiB", "300000rows", a number of bytes, or None for a quarter of this machine's memory."""
+        if isinstance(text, MemoryLimit):
+            return text
+        if text is None:
+            return cls(bytes=max(MIN_BYTES, int(physical_memory_bytes() * DEFAULT_FRACTION)))
+        found = _SIZE.fullmatch(str(text))
+        unit = found.group(2).lower() if found else ""
+        if found and unit in ("row", "rows") and float(found.group(1)).is_integer():
+            return cls(rows=int(found.group(1)))
+        if not found or unit not in _UNITS:
+            raise InputError(f"memory {text!r} is not a size; write for example 64MB, 1.5GiB or 300000rows")
+        return cls(bytes=int(float(found.group(1)) * _UNITS[unit]))
+
+    def __str__(self) -> str:
+        if self.rows is not None:
+            return f"{self.rows:,} rows"
+        return format_bytes(self.bytes or 0)
+
+
+def physical_memory_bytes() -> int:
+    """Memory of this machine, or 4 GiB where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 4 * 2**30
+
+
+def format_bytes(count: float) -> str:
+    """A size for people: 12.3 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+class Budget:
+    """A limit and what is booked against it. Safe to use from several threads."""
+
+    def __init__(self, limit: MemoryLimit, *, parent: Budget | None = None) -> None:
+        self.limit = limit
+        self._parent = parent
+        self._lock: threading.RLock = parent._lock if parent else threading.RLock()
+        self._bytes = 0
+        self._rows = 0
+        self._peak_bytes = 0
+        self._peak_rows = 0
+
+    def split(self, fraction: float, *, least_rows: int = 1, least_bytes: int = 1024) -> tuple[Budget, Budget]:
+        """Two budgets that together are this one: about ``fraction`` of it, and the rest. Neither can take from the other."""
+        whole = self.limit
+        if whole.rows is not None:
+            rows = min(whole.rows - 1, max(least_rows, int(whole.rows * fraction)))
+            limits = (_unchecked(rows=rows), _unchecked(rows=whole.rows - rows))
+        else:
+            assert whole.bytes is not None
+            size = min(whole.bytes - 1, max(least_bytes, int(whole.bytes * fraction)))
+            limits = (_unchecked(bytes_=size), _unchecked(bytes_=whole.bytes - size))
+        return Budget(limits[0], parent=self), Budget(limits[1], parent=self)
+
+    def account(self, name: str) -> Account:
+        """A named holder of memory."""
+        return Account(self, name)
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes booked now."""
+        return self._bytes
+
+    @property
+    def used_rows(self) -> int:
+        """Rows booked now."""
+        return self._rows
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes ever booked."""
+        return self._peak_bytes
+
+    @property
+    def peak_rows(self) -> int:
+        """Most rows ever booked."""
+        return self._peak_rows
+
+    @property
+    def fraction_used(self) -> float:
+        """Between 0 and 1, in the unit of the limit."""
+        if self.limit.rows is not None:
+            return self._rows / self.limit.rows
+        return self._bytes / (self.limit.bytes or 1)
+
+    def _fits(self, bytes_: int, rows: int) -> bool:
+        if self.limit.rows is not None:
+            fits = self._rows + rows <= self.limit.rows
+        else:
+            fits = self._bytes + bytes_ <= (self.limit.bytes or 0)
+        return fits and (self._parent is None or self._parent._fits(bytes_, rows))
+
+    def _try_book(self, bytes_: int, rows: int) -> bool:
+        fits = self._fits(bytes_, rows)
+        if fits:
+            self._book(bytes_, rows)
+        return fits
+
+    def _book(self, bytes_: int, rows: int) -> None:
+        self._bytes += bytes_
+        self._rows += rows
+        assert self._bytes >= 0 and self._rows >= 0, "released more than was reserved"
+        self._peak_bytes = max(self._peak_bytes, self._bytes)
+        self._peak_rows = max(self._peak_rows, self._rows)
+        if self._parent is not None:
+            self._parent._book(bytes_, rows)
+
+
+class Account:
+    """What one holder (payload, keys, an index, an input buffer) has booked in a budget."""
+
+    __slots__ = ("_budget", "bytes", "name", "rows")
+
+    def __init__(self, budget: Budget, name: str) -> None:
+        self._budget = budget
+        self.name = name
+        self.bytes = 0
+        self.rows = 0
+
+    @property
+    def limit(self) -> MemoryLimit:
+        """What the budget behind it allows in all."""
+        return self._budget.limit
+
+    def try_reserve(self, bytes_: int = 0, rows: int = 0) -> bool:
+        """Book more; False, with nothing booked, when it does not fit."""
+        with self._budget._lock:
+            if not self._budget._try_book(bytes_, rows):
+                return False
+            self.bytes += bytes_
+            self.rows += rows
+            return True
+
+    def reserve(self, bytes_: int = 0, rows: int = 0) -> None:
+        """Book more, or raise BudgetExceeded."""
+        if not self.try_reserve(bytes_, rows):
+            asked = f"{rows:,} rows" if self._budget.limit.rows is not None else format_bytes(bytes_)
+            raise BudgetExceeded(f"{self.name} needs {asked} more than the memory of {self._budget.limit} allows")
+
+    def release(self, bytes_: int = 0, rows: int = 0) -> None:
+        """Give back."""
+        with self._budget._lock:
+            self._budget._book(-bytes_, -rows)
+            self.bytes -= bytes_
+            self.rows -= rows
+
+    def clear(self) -> None:
+        """Give everything back."""
+        self.release(self.bytes, self.rows)
+
+
+def _unchecked(*, bytes_: int | None = None, rows: int | None = None) -> MemoryLimit:
+    """A limit below the smallest that users may give: shares of a small budget are smaller than a budget."""
+    limit = object.__new__(MemoryLimit)
+    object.__setattr__(limit, "bytes", bytes_)
+    object.__setattr__(limit, "rows", rows)
+    return limit

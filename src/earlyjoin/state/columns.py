@@ -1,0 +1,242 @@
+"""Columns that grow: one storage form for each kind of Arrow type, contiguous so that gathering is one Arrow ``take``.
+
+Fixed-width values lie in one array, strings and bytes in one heap with 64-bit offsets; booleans take a byte. Validity is a byte a
+row and exists only once a null has come. Types without a flat form (lists, structs, dictionaries) are kept as chunks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from earlyjoin.predicates.keys import Int64
+from earlyjoin.state.budget import Account
+from earlyjoin.state.growable import Growable
+from earlyjoin.state.sizes import array_nbytes
+
+
+class Column(ABC):
+    """One column of a row store."""
+
+    def __init__(self, type_: pa.DataType, account: Account) -> None:
+        self.type = type_
+        self._account = account
+
+    @abstractmethod
+    def append(self, values: pa.Array) -> None:
+        """Add values at the end."""
+
+    @abstractmethod
+    def take(self, index: pa.Array) -> pa.Array:
+        """Copies of the chosen values, of the column's own type."""
+
+    @abstractmethod
+    def truncate(self, length: int) -> None:
+        """Forget the values from row ``length`` on."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget everything and give the memory back."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+
+class _Nullable(Column):
+    """Validity shared by the flat columns: a byte a row, from the first null on."""
+
+    def __init__(self, type_: pa.DataType, account: Account) -> None:
+        super().__init__(type_, account)
+        self._valid: Growable | None = None
+        self._length = 0
+
+    def _append_validity(self, values: pa.Array) -> None:
+        if self._valid is None and values.null_count:
+            self._valid = Growable(np.uint8, self._account)
+            self._valid.extend(self._length)[:] = 1
+        if self._valid is not None:
+            self._valid.append(
+                pc.is_valid(values).cast(pa.uint8()).to_numpy(zero_copy_only=False)
+                if values.null_count
+                else np.ones(len(values), dtype=np.uint8)
+            )
+        self._length += len(values)
+
+    def _validity_of(self, index: pa.Array) -> pa.Buffer | None:
+        if self._valid is None:
+            return None
+        bits = self._valid.data[index.to_numpy(zero_copy_only=False)]
+        return None if bits.all() else pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+    def _truncate_validity(self, length: int) -> None:
+        self._length = min(self._length, length)
+        if self._valid is not None:
+            self._valid.truncate(length)
+
+    def _clear_validity(self) -> None:
+        self._length = 0
+        if self._valid is not None:
+            self._valid.clear()
+            self._valid = None
+
+    @property
+    def _validity_nbytes(self) -> int:
+        return self._valid.nbytes if self._valid is not None else 0
+
+
+class FixedColumn(_Nullable):
+    """Values of a fixed number of bytes."""
+
+    def __init__(self, type_: pa.DataType, account: Account) -> None:
+        super().__init__(type_, account)
+        self._stored = pa.uint8() if pa.types.is_boolean(type_) else type_
+        self._values = Growable(np.dtype((np.void, self._stored.byte_width)), account)
+
+    def append(self, values: pa.Array) -> None:
+        flat = values.cast(self._stored) if self._stored is not self.type else values
+        raw = np.frombuffer(flat.buffers()[1] or b"", dtype=self._values.whole.dtype)
+        self._values.append(raw[flat.offset : flat.offset + len(flat)])
+        self._append_validity(values)
+
+    def take(self, index: pa.Array) -> pa.Array:
+        everything = pa.Array.from_buffers(self._stored, self._length, [None, pa.py_buffer(self._values.data)])
+        taken = everything.take(index)
+        validity = self._validity_of(index)
+        if validity is not None:
+            taken = pa.Array.from_buffers(self._stored, len(taken), [validity, taken.buffers()[1]])
+        return taken.cast(self.type) if self._stored is not self.type else taken
+
+    def truncate(self, length: int) -> None:
+        self._values.truncate(length)
+        self._truncate_validity(length)
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._clear_validity()
+
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes + self._validity_nbytes
+
+
+class HeapColumn(_Nullable):
+    """Strings and bytes of any length."""
+
+    def __init__(self, type_: pa.DataType, account: Account) -> None:
+        super().__init__(type_, account)
+        textual = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+        self._stored = pa.large_string() if textual else pa.large_binary()
+        self._offsets = Growable(np.int64, account)
+        self._heap = Growable(np.uint8, account)
+
+    def append(self, values: pa.Array) -> None:
+        flat = values if values.type == self._stored else values.cast(self._stored)
+        _, offsets_buffer, data_buffer = flat.buffers()
+        offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[flat.offset : flat.offset + len(flat) + 1]
+        if self._offsets.length == 0:
+            self._offsets.append(np.zeros(1, dtype=np.int64))
+        if len(flat):
+            data = np.frombuffer(data_buffer or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+            # Room for the offsets first: a refusal must leave offsets and heap of the same length.
+            self._offsets.ensure(self._offsets.length + len(flat))
+            shift = self._heap.length - offsets[0]
+            self._heap.append(data)
+            self._offsets.append(offsets[1:] + shift)
+        self._append_validity(values)
+
+    def take(self, index: pa.Array) -> pa.Array:
+        buffers = [None, pa.py_buffer(self._offsets.data), pa.py_buffer(self._heap.data)]
+        taken = pa.Array.from_buffers(self._stored, self._length, buffers).take(index)
+        validity = self._validity_of(index)
+        if validity is not None:
+            taken = pa.Array.from_buffers(self._stored, len(taken), [validity, *taken.buffers()[1:]])
+        return taken if self._stored == self.type else taken.cast(self.type)
+
+    def truncate(self, length: int) -> None:
+        if self._offsets.length:
+            self._offsets.truncate(length + 1)
+            self._heap.truncate(int(self._offsets.data[-1]))
+        self._truncate_validity(length)
+
+    def clear(self) -> None:
+        self._offsets.clear()
+        self._heap.clear()
+        self._clear_validity()
+
+    @property
+    def nbytes(self) -> int:
+        return self._offsets.nbytes + self._heap.nbytes + self._validity_nbytes
+
+
+class ChunkedColumn(Column):
+    """Values of any other type, as the Arrow arrays they came in."""
+
+    def __init__(self, type_: pa.DataType, account: Account) -> None:
+        super().__init__(type_, account)
+        self._chunks: list[pa.Array] = []
+        self._nbytes = 0
+
+    def append(self, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
+        self._account.reserve(array_nbytes(values))
+        self._nbytes += array_nbytes(values)
+        self._chunks.append(values)
+
+    def take(self, index: pa.Array) -> pa.Array:
+        taken = pa.chunked_array(self._chunks, type=self.type).take(index)
+        return taken.chunk(0) if taken.num_chunks == 1 else pa.concat_arrays(taken.chunks or [pa.array([], self.type)])
+
+    def truncate(self, length: int) -> None:
+        kept: list[pa.Array] = []
+        for chunk in self._chunks:
+            kept.append(chunk.slice(0, max(0, length)))
+            length -= len(chunk)
+        self._chunks = [chunk for chunk in kept if len(chunk)]
+        nbytes = sum(array_nbytes(chunk) for chunk in self._chunks)
+        self._account.release(self._nbytes - nbytes)
+        self._nbytes = nbytes
+
+    def clear(self) -> None:
+        self._account.release(self._nbytes)
+        self._chunks, self._nbytes = [], 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._nbytes
+
+
+def column_for(type_: pa.DataType, account: Account) -> Column:
+    """The storage form of a type."""
+    is_ = pa.types
+    if is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_):
+        return HeapColumn(type_, account)
+    if is_.is_binary(type_) or is_.is_large_binary(type_) or is_.is_binary_view(type_):
+        return HeapColumn(type_, account)
+    flat = is_.is_primitive(type_) or is_.is_decimal(type_) or is_.is_fixed_size_binary(type_)
+    if flat and not is_.is_dictionary(type_) and not (is_.is_fixed_size_binary(type_) and type_.byte_width == 0):
+        return FixedColumn(type_, account)
+    return ChunkedColumn(type_, account)
+
+
+def take_array(values: pa.Array, index: pa.Array) -> pa.Array:
+    """``values.take(index)`` for every type, views included (Arrow has no kernel for those)."""
+    if not (pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type)):
+        return values.take(index)
+    # A view is 16 bytes that point into shared data buffers: gather the views, share the data.
+    validity, views, *data = values.buffers()
+    fixed = pa.Array.from_buffers(pa.binary(16), len(values), [validity, views], offset=values.offset).take(index)
+    return pa.Array.from_buffers(values.type, len(fixed), [*fixed.buffers(), *data])
+
+
+def contiguous(index: Int64) -> bool:
+    """Is the index a run of consecutive rows? Then a slice does what a gather would."""
+    count = len(index)
+    return count > 0 and int(index[-1]) - int(index[0]) == count - 1 and bool((np.diff(index) == 1).all())
+
+

@@ -1,0 +1,94 @@
+"""The state of an operator as named flat arrays, tables, run files and plain values: pause, resume, checkpoint.
+
+On disk it is a directory with Arrow IPC files and one JSON file, nothing that executes on loading. The JSON is written last and under
+another name first, so a directory that has it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from earlyjoin.errors import SnapshotError
+
+FORMAT = 1
+_MANIFEST = "snapshot.json"
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Everything needed to go on later, in another process."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    """Plain values that JSON can hold."""
+    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    """Files (spill runs) that belong to the state; saving copies them."""
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write everything into a new or empty directory."""
+        path = Path(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise SnapshotError(f"{str(path)!r} is not empty; a saved state needs a directory of its own")
+        arrays: dict[str, str] = {}
+        for number, (name, array) in enumerate(self.arrays.items()):
+            arrays[name] = f"array-{number:04d}.npy"
+            np.save(path / arrays[name], array, allow_pickle=False)
+        tables: dict[str, str] = {}
+        for number, (name, table) in enumerate(self.tables.items()):
+            tables[name] = f"table-{number:04d}.arrow"
+            with pa.OSFile(str(path / tables[name]), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+        files: dict[str, str] = {}
+        for number, (name, source) in enumerate(self.files.items()):
+            files[name] = f"file-{number:04d}{source.suffix}"
+            shutil.copyfile(source, path / files[name])
+        manifest = {"format": FORMAT, "values": self.values, "arrays": arrays, "tables": tables, "files": files}
+        temporary = path / (_MANIFEST + ".part")
+        temporary.write_text(json.dumps(manifest, indent=1))
+        temporary.replace(path / _MANIFEST)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Snapshot:
+        """Read what ``save`` wrote. The files stay where they are; whoever restores copies what it will change."""
+        path = Path(directory)
+        try:
+            manifest = json.loads((path / _MANIFEST).read_text())
+        except FileNotFoundError:
+            raise SnapshotError(f"{str(path)!r} holds no complete saved state ({_MANIFEST} is missing)") from None
+        if manifest.get("format") != FORMAT:
+            raise SnapshotError(f"{str(path)!r} has state format {manifest.get('format')}, this version reads {FORMAT}")
+        tables = {}
+        for name, file in manifest["tables"].items():
+            with pa.OSFile(str(path / file), "rb") as source:
+                tables[name] = pa.ipc.open_file(source).read_all()
+        return cls(
+            values=manifest["values"],
+            arrays={name: np.load(path / file, allow_pickle=False) for name, file in manifest["arrays"].items()},
+            tables=tables,
+            files={name: path / file for name, file in manifest["files"].items()},
+        )
+
+    def nested(self, prefix: str, inner: Snapshot) -> None:
+        """Put another snapshot inside this one under a prefix."""
+        self.values[prefix] = inner.values
+        for mine, theirs in ((self.arrays, inner.arrays), (self.tables, inner.tables), (self.files, inner.files)):
+            mine.update({f"{prefix}/{name}": value for name, value in theirs.items()})
+
+    def part(self, prefix: str) -> Snapshot:
+        """The snapshot that ``nested`` put under a prefix."""
+        def inside(things: dict[str, Any]) -> dict[str, Any]:
+            start = f"{prefix}/"
+            return {name.removeprefix(start): value for name, value in things.items() if name.startswith(start)}
+
+        return Snapshot(self.values[prefix], inside(self.arrays), inside(self.tables), inside(self.files))

@@ -1,0 +1,168 @@
+"""Spill runs: Arrow IPC files in a private directory that disappears in every ending.
+
+A directory is held by a lock on a file inside it, which the system drops when the process dies, however it dies. Whoever starts
+next in the same place removes the directories that nobody holds any more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from earlyjoin.errors import EarlyJoinError, InputError
+from earlyjoin.state.counters import Counters
+
+_PREFIX = "earlyjoin-"
+_LOCK = "lock"
+
+
+class SpillDirectory:
+    """A private directory for runs. Use it as a context manager, or call ``close``."""
+
+    def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
+        self.root = Path(root) if root is not None else Path(tempfile.gettempdir())
+        if not self.root.is_dir():
+            raise InputError(f"spill directory {str(self.root)!r} does not exist; create it or name another")
+        self._path: Path | None = None
+        self._lock: int | None = None
+        self._runs = 0
+
+    @property
+    def path(self) -> Path:
+        """The directory; made when it is first needed, so that a join that never spills leaves no trace."""
+        if self._path is None:
+            sweep(self.root)
+            try:
+                self._path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=self.root))
+                fresh = self._path / "fresh"
+                self._lock = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o600)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                fresh.rename(self._path / _LOCK)  # visible only once it is held, so no sweep can come in between
+            except OSError as error:
+                raise InputError(f"cannot spill to {str(self.root)!r}: {error.strerror}; name another directory") from error
+            atexit.register(self.close)
+        return self._path
+
+    def new_path(self, suffix: str) -> Path:
+        """A path for a new file."""
+        self._runs += 1
+        return self.path / f"run-{self._runs:06d}{suffix}"
+
+    def close(self) -> None:
+        """Remove the directory and everything in it."""
+        if self._path is not None:
+            shutil.rmtree(self._path, ignore_errors=True)
+            self._path = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> SpillDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def sweep(root: Path) -> list[Path]:
+    """Remove the spill directories below ``root`` whose processes are gone; returns what was removed."""
+    removed = []
+    for path in root.glob(f"{_PREFIX}*-*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(path / _LOCK, os.O_RDWR)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue  # its process is alive
+            finally:
+                os.close(handle)
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+    return removed
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows on disk, in pages (record batches) that can be read one by one."""
+
+    path: Path
+    rows: int
+    starts: tuple[int, ...]
+    """Number of the first row of each page."""
+    nbytes: int
+
+    @property
+    def pages(self) -> int:
+        """Number of pages."""
+        return len(self.starts)
+
+    def read(self, counters: Counters) -> RunReader:
+        """Open it for reading pages."""
+        return RunReader(self, counters)
+
+    def delete(self) -> None:
+        """Remove the file."""
+        self.path.unlink(missing_ok=True)
+
+
+class RunWriter:
+    """Writes one run, page by page."""
+
+    def __init__(self, path: Path, schema: pa.Schema, counters: Counters) -> None:
+        self._path = path
+        self._counters = counters
+        self._rows = 0
+        self._starts: list[int] = []
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, schema)
+
+    def write(self, page: pa.RecordBatch) -> None:
+        """Add one page."""
+        before = self._sink.tell()
+        try:
+            self._writer.write_batch(page)
+        except OSError as error:
+            raise EarlyJoinError(f"cannot write spill file {self._path}: {error}") from error
+        self._starts.append(self._rows)
+        self._rows += page.num_rows
+        self._counters.pages_written += 1
+        self._counters.tuples_written += page.num_rows
+        self._counters.bytes_written += self._sink.tell() - before
+
+    def close(self) -> Run:
+        """Finish the file."""
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        return Run(self._path, self._rows, tuple(self._starts), size)
+
+
+class RunReader:
+    """Reads the pages of one run in any order."""
+
+    def __init__(self, run: Run, counters: Counters) -> None:
+        self._counters = counters
+        self._file = pa.OSFile(str(run.path), "rb")
+        self._reader = pa.ipc.open_file(self._file)
+
+    def page(self, number: int) -> pa.RecordBatch:
+        """Read one page."""
+        before = self._file.tell()
+        page = self._reader.get_batch(number)
+        self._counters.pages_read += 1
+        self._counters.tuples_read += page.num_rows
+        self._counters.bytes_read += max(page.nbytes, self._file.tell() - before)
+        return page
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
