@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from hypothesis import strategies as st
-from predicates import naive
 
 from earlyjoin.predicates import BoundPredicate, Keys
+from predicates import naive
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
@@ -61,7 +61,20 @@ def pool(type_: pa.DataType) -> list[Any]:
         return [struct.unpack(code, struct.pack(code, v))[0] for v in values]
     if pt.is_decimal(type_):
         top = 10**type_.precision - 1
-        raws = {0, 1, -1, 10, -10, 100, 125, top, -top, top - 1, 10 ** max(type_.scale, 0), -2 * 10 ** max(type_.scale, 0)}
+        raws = {
+            0,
+            1,
+            -1,
+            10,
+            -10,
+            100,
+            125,
+            top,
+            -top,
+            top - 1,
+            10 ** max(type_.scale, 0),
+            -2 * 10 ** max(type_.scale, 0),
+        }
         return [Decimal(r).scaleb(-type_.scale, Context(prec=200)) for r in sorted(raws) if abs(r) <= top]
     if pt.is_boolean(type_):
         return [False, True]
@@ -70,7 +83,9 @@ def pool(type_: pa.DataType) -> list[Any]:
     if pt.is_date64(type_):
         return [d * 86_400_000 for d in (-1, 0, 1, 3, 24855)]
     if pt.is_time(type_):
-        return [t for s in (0, 1, 60, 86399) for t in (s * naive.TICKS[type_.unit], s * naive.TICKS[type_.unit] + 1)][:-1]
+        return [t for s in (0, 1, 60, 86399) for t in (s * naive.TICKS[type_.unit], s * naive.TICKS[type_.unit] + 1)][
+            :-1
+        ]
     if pt.is_timestamp(type_) or pt.is_duration(type_):
         ticks = naive.TICKS[type_.unit]
         return sorted({s * ticks + d for s in (-86400, -1, 0, 1, 86400, 2**31) for d in (0, 1)})
@@ -179,11 +194,15 @@ def maybe_dictionary(type_: pa.DataType) -> st.SearchStrategy[pa.DataType]:
 
 
 @st.composite
-def type_pairs(draw: st.DrawFn, families: Sequence[str] = tuple(FAMILIES)) -> tuple[pa.DataType, pa.DataType]:
-    """Two types of one family."""
-    family = FAMILIES[draw(st.sampled_from(list(families)))]
-    left, right = draw(st.sampled_from(family)), draw(st.sampled_from(family))
-    return draw(maybe_dictionary(left)), draw(maybe_dictionary(right))
+def related_types(draw: st.DrawFn, families: dict[str, list[pa.DataType]], count: int) -> tuple[pa.DataType, ...]:
+    """Types of one family."""
+    family = families[draw(st.sampled_from(list(families)))]
+    return tuple(draw(maybe_dictionary(draw(st.sampled_from(family)))) for _ in range(count))
+
+
+def type_pairs(names: Sequence[str] = tuple(FAMILIES)) -> st.SearchStrategy[tuple[pa.DataType, ...]]:
+    """Two types of one of the named families."""
+    return related_types({name: FAMILIES[name] for name in names}, 2)
 
 
 @st.composite

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from predicates import naive
-from predicates.samples import FAMILIES, Table, expected, matrix, one, pool, table, type_pairs
 
 from earlyjoin.errors import InputError
 from earlyjoin.predicates import LEFT, Capability, greater, greater_equal, less, less_equal, not_equal
+from predicates import naive
+from predicates.samples import FAMILIES, Table, expected, matrix, one, pool, table, type_pairs
 
 FUNCTIONS = {"<": less, "<=": less_equal, ">": greater, ">=": greater_equal, "<>": not_equal}
 PAIRS = [pair for family in FAMILIES.values() for pair in itertools.product(family, family)]

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from predicates import naive
-from predicates.samples import FAMILIES, Table, array_of, expected, matrix, one, pool, table, type_pairs
 
 from earlyjoin.errors import InputError
 from earlyjoin.kernels import hashing
 from earlyjoin.predicates import LEFT, BoundEqual, Capability, Equal, equal
+from predicates import naive
+from predicates.samples import FAMILIES, Table, array_of, expected, matrix, one, pool, table, type_pairs
 
 PAIRS = [pair for family in FAMILIES.values() for pair in itertools.product(family, family)]
 
@@ -110,14 +110,16 @@ def test_int64_without_nulls_is_not_copied() -> None:
     assert words.shape == (5, 1)
 
 
-@pytest.mark.parametrize("type_", [t for f in ("numbers", "local times", "booleans", "times") for t in FAMILIES[f]], ids=str)
+@pytest.mark.parametrize(
+    "type_", [t for f in ("numbers", "local times", "booleans", "times") for t in FAMILIES[f]], ids=str
+)
 def test_one_word_where_64_bits_suffice(type_: pa.DataType) -> None:
     schema = pa.schema({"k": type_})
     keys = equal("k").bind(schema, schema).encode(LEFT, one(type_, pool(type_)).batch)
     assert keys.heap is None
     wide = pa.types.is_decimal(type_) and type_.precision > 18
     assert (keys.width > 1) == wide
-    distinct = {naive.meaning(v, type_) if v == v else "nan" for v in pool(type_)}  # noqa: PLR0124
+    distinct = {naive.meaning(v, type_) if v == v else "nan" for v in pool(type_)}
     assert len(np.unique(keys.words, axis=0)) == len(distinct)
 
 
@@ -140,7 +142,9 @@ def test_timestamps_at_the_limits_in_one_unit() -> None:
 def test_value_beyond_the_finer_unit_is_an_error(value: int) -> None:
     coarse, fine = one(pa.timestamp("ms"), [0, None, value]), one(pa.timestamp("us"), [0])
     bound = equal("k").bind(coarse.schema, fine.schema)
-    with pytest.raises(InputError, match=rf"column 'k' of the left input \(timestamp\[ms\]\): the value {value} \(ms\)"):
+    with pytest.raises(
+        InputError, match=rf"column 'k' of the left input \(timestamp\[ms\]\): the value {value} \(ms\)"
+    ):
         bound.encode(LEFT, coarse.batch)
 
 

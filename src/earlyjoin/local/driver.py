@@ -49,8 +49,9 @@ class Driver:
 
     def _deliver(self, arrival: Arrival) -> Iterator[Matches]:
         if arrival.batch is None:
-            self.ended[arrival.side] = True
-            yield from self.operator.end(arrival.side)
+            if not self.ended[arrival.side]:
+                self.ended[arrival.side] = True
+                yield from self.operator.end(arrival.side)
             return
         self.rows_taken[arrival.side] += arrival.batch.num_rows
         yield from self.operator.arrive(arrival.side, arrival.batch)

@@ -15,7 +15,7 @@ from earlyjoin.predicates.columns import Column, find_column, name_pair, qualifi
 from earlyjoin.predicates.encoding import float_values, ordinal_words
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.predicates.matching import both, valid_pairs
-from earlyjoin.predicates.tolerance import Tolerance, check_eps, eps_in_words
+from earlyjoin.predicates.tolerance import Tolerance, eps_in_words, plain_eps
 from earlyjoin.predicates.types import NUMBERS, TEMPORAL, Domain, Kind, common_domain
 
 Words = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -56,8 +56,7 @@ def band(left: str, right: str | None = None, *, eps: Tolerance) -> Band:
     |left.price - right.price| <= 0.05
     """
     lefts, rights = name_pair(left, right, "band", count=1)
-    check_eps(eps, "band")
-    return Band(lefts[0], rights[0], eps)
+    return Band(lefts[0], rights[0], plain_eps(eps, "band"))
 
 
 def _require_distance(domain: Domain, sides: tuple[Column, Column]) -> None:
@@ -105,8 +104,9 @@ class BoundBand(BoundPredicate):
         Exact for int64 words. For floats a hair wider than eps, because subtraction rounds: confirm with :meth:`holds`.
         """
         if words.dtype == np.float64:
-            reach = np.nextafter(self.eps_word, np.inf)
-            return np.nextafter(words - reach, -np.inf), np.nextafter(words + reach, np.inf)
+            with np.errstate(over="ignore"):  # then the window is open, which is right
+                reach = np.nextafter(self.eps_word, np.inf)
+                return np.nextafter(words - reach, -np.inf), np.nextafter(words + reach, np.inf)
         limits = np.iinfo(np.int64)
         eps = np.int64(self.eps_word)
         # Clip before adding: the limits themselves are the answer where the sum would leave the range.

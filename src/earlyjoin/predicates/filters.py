@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,10 +65,7 @@ class Filter:
             # One thread: batches then come out in the order of the rows.
             return plan.to_table(use_threads=False).column("mask")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"where: {self} does not fit the joined rows: {reason}; their columns: {', '.join(table.schema.names)}"
-            ) from error
+            raise InputError(f"where: {self} {_reason(str(error), table.schema.names)}") from error
 
     def __and__(self, other: Condition) -> Conjunction:
         from earlyjoin.predicates.conjunction import Conjunction
@@ -83,6 +81,20 @@ class Filter:
 
     def __str__(self) -> str:
         return str(self.expression)
+
+
+def _reason(message: str, names: list[str]) -> str:
+    """What Arrow complains about, in terms of the output's columns."""
+    columns = f"columns of the joined rows: {', '.join(names)}"
+    unknown = re.search(r"No match for FieldRef\.Name\((.*?)\)", message)
+    if unknown is not None:
+        close = difflib.get_close_matches(unknown[1], names, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        return f"names the column {unknown[1]!r}, which does not exist: {hint}{columns}"
+    twice = re.search(r"Multiple matches for FieldRef\.Name\((.*?)\)", message)
+    if twice is not None:
+        return f"names the column {twice[1]!r}, which is ambiguous; {columns}"
+    return f"cannot be evaluated: {message.splitlines()[0]}; {columns}"
 
 
 def where(condition: pc.Expression | str) -> Filter | Predicate:

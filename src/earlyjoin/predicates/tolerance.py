@@ -6,6 +6,9 @@ import datetime
 import math
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.durations import parse_duration, timedelta_nanoseconds
@@ -22,14 +25,13 @@ _MAX_EXPONENT = 400  # beyond any float; keeps Decimal("1e1000000000") from beco
 
 def number_eps(eps: object, what: str) -> Fraction:
     """A distance between numbers, exactly as it was written (0.1 means one tenth), or InputError."""
-    value = eps
+    value: Any = eps
     if isinstance(value, str):
         try:
             value = Decimal(value)
         except InvalidOperation:
             raise InputError(f"{what}: eps must be a number, got {eps!r}") from None
-    if not isinstance(value, (int, float, Decimal)):
-        value = getattr(value, "item", lambda: value)()  # a NumPy scalar
+    value = _without_numpy(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise InputError(f"{what}: eps must be a number, got {eps!r}")
     if not (value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)):
@@ -50,15 +52,23 @@ def float_eps(eps: object, what: str) -> float:
         raise InputError(f"{what}: eps is too large for float64, got {eps!r}") from None
 
 
-def check_eps(eps: object, what: str) -> None:
-    """Refuse what can be no distance in any domain, before the types of the columns are known."""
+def plain_eps(eps: object, what: str) -> Tolerance:
+    """``eps`` as a plain Python value; what can be no distance in any domain is refused, before the types are known."""
     if isinstance(eps, datetime.timedelta):
-        if timedelta_nanoseconds(eps) < 0:
+        nanoseconds = timedelta_nanoseconds(eps)
+        if nanoseconds < 0:
             raise InputError(f"{what}: eps must not be negative, got {eps!r}")
-    elif isinstance(eps, str) and not _is_number(eps):
-        parse_duration(eps)
-    else:
-        number_eps(eps, what)
+        # A pandas Timedelta may be finer than Python's.
+        return f"{nanoseconds} ns" if nanoseconds % 1000 else datetime.timedelta(microseconds=nanoseconds // 1000)
+    if isinstance(eps, str):
+        if _is_number(eps):
+            number_eps(eps, what)
+        else:
+            parse_duration(eps)
+        return eps
+    number_eps(eps, what)
+    plain: int | float | Decimal = _without_numpy(eps)
+    return plain
 
 
 def eps_in_words(eps: object, domain: Domain, what: str) -> int | float:
@@ -89,6 +99,12 @@ def _time_eps(eps: object, domain: Domain, what: str) -> Fraction:
     if isinstance(eps, str) and not _is_number(eps):
         return Fraction(parse_duration(eps))
     return number_eps(eps, what) * (_DAY_NS if domain.kind is Kind.DATE else _SECOND_NS)
+
+
+def _without_numpy(value: Any) -> Any:
+    if isinstance(value, np.floating):
+        return float(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_number(text: str) -> bool:

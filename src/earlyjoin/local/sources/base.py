@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,6 +36,9 @@ class Source(ABC):
     """True when arrival is outside our control (a network, an iterator that may wait): drive it by push."""
     replayable: bool = True
     """False when the rows can be read only once (an iterator): a resumed query must be given the rest."""
+
+    reopening: dict[str, Any] | None = None
+    """Arguments for ``open_source`` that open it again in another process; None when only the caller can."""
 
     @abstractmethod
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:

@@ -64,6 +64,15 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
 
 
 def _open_files(paths: PathLike | Sequence[PathLike], name: str, options: dict[str, Any]) -> Source:
+    single = isinstance(paths, str | os.PathLike)
+    absolute = os.path.abspath(paths) if single else [os.path.abspath(path) for path in paths]
+    reopening = {"data": absolute, "name": name, **options}
+    source = _open_found(paths, name, options)
+    source.reopening = reopening
+    return source
+
+
+def _open_found(paths: PathLike | Sequence[PathLike], name: str, options: dict[str, Any]) -> Source:
     found = find_files(paths, options.pop("format", None))
     _only(options, _FILE_OPTIONS[found.format], name, f"{found.format} files")
     # each format is imported when it is used: together they would double the time to start

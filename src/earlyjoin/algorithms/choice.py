@@ -1,0 +1,56 @@
+"""``algorithm="auto"``: which algorithm to use, and the reason in words for ``explain``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.protocol import Description, Plan
+from earlyjoin.errors import UnsupportedError
+from earlyjoin.state.budget import MemoryLimit, format_bytes
+
+_OVERHEAD = 2.0
+"""Memory that a row takes with its key, its index entry and room for growth, as a multiple of the row itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An algorithm and why it was taken."""
+
+    name: str
+    reason: str
+
+
+def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> Choice:
+    """Pick by condition, join type, size of the inputs (None: unknown) and memory."""
+    able = [registry.get(name).description for name in registry.names_that_can(plan)]
+    if not able:
+        raise UnsupportedError(f"no algorithm can do a {plan.how} join on {plan.condition.text}")
+    fits, size = _fits(memory, bytes_hint, rows_hint)
+    in_memory = [description for description in able if not description.spills]
+    spilling = [description for description in able if description.spills]
+    # The nested loop compares every pair: it is for conditions that nothing else can do.
+    indexed = [description for description in spilling if description.name != "nested"]
+    if in_memory and fits is not False and (fits or not indexed):
+        best = in_memory[0]
+        return Choice(best.name, f"{_condition(best)}, {size}")
+    best = indexed[0] if indexed else spilling[0] if spilling else in_memory[0]
+    slow = "; it compares every pair of rows, so large inputs take long" if best.name == "nested" else ""
+    return Choice(best.name, f"{_condition(best)}, {size}{slow}")
+
+
+def _condition(description: Description) -> str:
+    return "equality condition" if description.needs else "works for every condition"
+
+
+def _fits(memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> tuple[bool | None, str]:
+    """Do the inputs fit into memory (None: unknown), and the same in words."""
+    if memory.rows is not None:
+        if rows_hint is None:
+            return None, "number of input rows unknown"
+        fits = rows_hint <= memory.rows
+        return fits, f"{rows_hint:,} input rows {'fit' if fits else 'do not fit'} into {memory}"
+    if bytes_hint is None:
+        return None, "input size unknown"
+    fits = bytes_hint * _OVERHEAD <= (memory.bytes or 0)
+    return fits, f"inputs of about {format_bytes(bytes_hint)} {'fit' if fits else 'do not fit'} into {memory}"

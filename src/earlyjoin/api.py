@@ -1,0 +1,97 @@
+"""The Python interface: ``join`` and ``resume``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from earlyjoin.errors import InputError
+from earlyjoin.local.options import Driving, JoinOptions
+from earlyjoin.local.query import Query
+from earlyjoin.local.resuming import resume as _resume
+from earlyjoin.local.sources import open_source
+from earlyjoin.predicates import equal
+from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.state.budget import MemoryLimit
+from earlyjoin.state.clock import Clock
+
+On = str | Condition | Sequence["str | tuple[str, str] | Condition"]
+JoinTypeName = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+
+def join(
+    left: Any,
+    right: Any,
+    on: On,
+    *,
+    how: JoinTypeName = "inner",
+    algorithm: str = "auto",
+    memory: str | int | MemoryLimit | None = None,
+    suffixes: tuple[str, str] = ("", "_right"),
+    reading: str = "1:1",
+    driving: Driving = "auto",
+    wait_ms: float = 25.0,
+    batch_rows: int = 65536,
+    spill_directory: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    clock: Clock | None = None,
+) -> Query:
+    """Join two inputs while they arrive.
+
+    ``left`` and ``right`` are paths (files, directories, globs of Parquet, CSV, Arrow IPC or JSON lines), Arrow, pandas or Polars tables, or iterators of
+    batches. ``on`` is a column name, a list of names or of (left, right) pairs, or a predicate such as ``equal("a") & band("t", eps=5)``. Nothing
+    is read before the result is asked for.
+
+    ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's. ``how`` is inner, left,
+    right, full, semi or anti. ``algorithm`` is "auto" or a name from ``earlyjoin.algorithms()``.
+
+    >>> import pyarrow as pa
+    >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
+    >>> prices = pa.table({"item": ["ink", "pen"], "price": [5, 2]})
+    >>> join(orders, prices, on="item").to_arrow().sort_by("id").to_pydict()
+    {'id': [1, 2], 'item': ['pen', 'ink'], 'price': [2, 5]}
+    """
+    sources = [open_source(left, name="left"), open_source(right, name="right")]
+    options = JoinOptions(
+        how=how,
+        algorithm=algorithm,
+        memory=memory,
+        suffixes=suffixes,
+        reading=reading,
+        driving=driving,
+        wait_ms=wait_ms,
+        batch_rows=batch_rows,
+        spill_directory=spill_directory,
+        seed=seed,
+    )
+    return Query(sources, condition_of(on), options, clock=clock)
+
+
+def resume(directory: str | os.PathLike[str], *, left: Any = None, right: Any = None) -> Query:
+    """Go on with a query that was paused into a directory.
+
+    Inputs that were files are opened again where they were left; others must be given: a table as it was, an iterator with the rest.
+    """
+    return _resume(directory, (left, right))
+
+
+def condition_of(on: On) -> Condition:
+    """What ``on=`` means: a name, names, pairs of names, predicates, or a mixture."""
+    if isinstance(on, str):
+        return equal(on)
+    if not isinstance(on, Sequence):
+        return on
+    conditions: list[Condition] = []
+    for part in on:
+        if isinstance(part, str):
+            conditions.append(equal(part))
+        elif isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part):
+            conditions.append(equal(part[0], part[1]))
+        elif isinstance(part, tuple):
+            raise InputError(f"on: a pair of column names is expected, got {part!r}")
+        else:
+            conditions.append(part)
+    if not conditions:
+        raise InputError("on: name at least one column or predicate")
+    return conditions[0] if len(conditions) == 1 else Conjunction.of(*conditions)

@@ -1,0 +1,181 @@
+"""One run of a join: budget, spill directory, operator, inputs and driver, made together and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.output import OutputSchema
+from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
+from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.local.driver import Driver
+from earlyjoin.local.inputs import Inputs, ThreadedInputs
+from earlyjoin.local.options import JoinOptions
+from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.simulated import SimulatedSource
+from earlyjoin.local.virtual_inputs import VirtualInputs
+from earlyjoin.state.budget import Budget, MemoryLimit
+from earlyjoin.state.clock import Clock, LogicalClock, VirtualClock
+from earlyjoin.state.counters import Counters
+from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
+from earlyjoin.state.spill import SpillDirectory
+
+_INPUT_SHARE = 1 / 8
+_OUTPUT_SHARE = 1 / 16
+_FIRST_ROWS = 4096
+
+
+class Execution:
+    """Everything that exists while a join runs."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        sources: Sequence[Source],
+        options: JoinOptions,
+        algorithm: str,
+        clock: Clock,
+    ) -> None:
+        self.plan = plan
+        self.sources = sources
+        self.clock = clock
+        self.budget = Budget(MemoryLimit.parse(options.memory))
+        self.spill = SpillDirectory(options.spill_directory)
+        self.counters = Counters()
+        self.ticks = LogicalClock()
+        self.rows_taken = [0] * plan.sides
+        self.ended = [False] * plan.sides
+        self._options = options
+        self._input_budget, rest = self.budget.split(_INPUT_SHARE, least_rows=plan.sides)
+        if rest.limit.bytes is not None:
+            output_budget, rest = rest.split(_OUTPUT_SHARE)
+            self._builder = OutputBuilder(plan.output, output_budget)
+        else:
+            self._builder = OutputBuilder(plan.output, None)
+        self._context = Context(
+            budget=rest,
+            spill=self.spill,
+            ticks=self.ticks,
+            counters=self.counters,
+            output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
+            seed=options.seed,
+        )
+        self.operator: Operator = registry.create(algorithm, plan, self._context)
+        self.reading = Ratio.parse(options.reading) if self.pulls else None
+        self.inputs: Inputs | None = None
+
+    @property
+    def pulls(self) -> bool:
+        """Do we choose which input to read?"""
+        if self._options.driving == "auto":
+            return not any(source.live for source in self.sources)
+        return self._options.driving == "pull"
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """The result, batch by batch, from wherever the state stands."""
+        sizes = [self._batch_rows(source) for source in self.sources]
+        # What is not replayable was given as the rest: it starts at its first row.
+        starts = [taken if s.replayable else 0 for s, taken in zip(self.sources, self.rows_taken, strict=True)]
+        sources = [_Ended(source.schema) if over else source for source, over in zip(self.sources, self.ended, strict=True)]
+        simulated = [source for source in self.sources if isinstance(source, SimulatedSource)]
+        if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources) and not any(self.ended):
+            self.inputs = VirtualInputs(simulated, self.clock, sizes, starts)
+        else:
+            self.inputs = ThreadedInputs(sources, self._input_budget, self.clock, sizes, starts)
+        driver = Driver(
+            self.operator, self.inputs, self.reading, self._options.wait_ms / 1000, self.rows_taken, self.ended
+        )
+        for matches in driver.run():
+            yield from self._builder.build(matches)
+
+    def unbuilt(self) -> list[pa.RecordBatch]:
+        """Rows that the operator has found and that ``run`` has not given out."""
+        return self._builder.unbuilt()
+
+    def close(self) -> None:
+        """Stop the readers, give memory back, remove files. Idempotent."""
+        if self.inputs is not None:
+            self.inputs.close()
+        self.operator.close()
+        self.spill.close()
+
+    def _batch_rows(self, source: Source) -> BatchRows:
+        """Batches small enough that two of them fit the side's share of the input buffer."""
+        limit = self._input_budget.limit
+        if limit.rows is not None:
+            most = max(1, limit.rows // self.plan.sides // 2)
+        else:
+            row_nbytes = likely_row_nbytes(source.schema)
+            if source.bytes_hint and source.rows_hint:
+                row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
+            most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // row_nbytes)
+        most = min(most, self._options.batch_rows)
+        return BatchRows(first=min(_FIRST_ROWS, most), most=most)
+
+
+class OutputBuilder:
+    """Builds rows from matches inside a share of the budget (None: output does not count, as with budgets in rows)."""
+
+    def __init__(self, output: OutputSchema, budget: Budget | None) -> None:
+        self._output = output
+        self._account = budget.account("output batch") if budget is not None else None
+        self._row_nbytes = float(likely_row_nbytes(output.schema))
+        self._rest: tuple[Matches, int] | None = None
+
+    def build(self, matches: Matches) -> Iterator[pa.RecordBatch]:
+        """The rows of the matches, in as few batches as fit."""
+        if self._account is None or self._account.limit.bytes is None:
+            yield self._output.build(matches.rows, matches.index)
+            return
+        start = 0
+        while start < len(matches):
+            fitting = max(1, int(self._account.limit.bytes / self._row_nbytes))
+            count = min(len(matches) - start, fitting)
+            batch = self._piece(matches, start, count)
+            size = batch_nbytes(batch)
+            self._row_nbytes = max(self._row_nbytes, 1.1 * size / count)
+            if not self._account.try_reserve(size):
+                if count == 1:
+                    raise BudgetExceeded(f"an output row of {size:,} bytes is too large for the memory; give more memory")
+                continue  # the average has grown: the next try is smaller
+            start += count
+            self._rest = (matches, start)
+            yield batch
+            self._rest = None
+            self._account.clear()
+
+    def unbuilt(self) -> list[pa.RecordBatch]:
+        """The rows of the matches in hand that were not given out yet."""
+        if self._rest is None or self._rest[1] >= len(self._rest[0]):
+            return []
+        matches, start = self._rest
+        return [self._piece(matches, start, len(matches) - start)]
+
+    def _piece(self, matches: Matches, start: int, count: int) -> pa.RecordBatch:
+        if start == 0 and count == len(matches):
+            return self._output.build(matches.rows, matches.index)
+        index = tuple(None if numbers is None else numbers[start : start + count] for numbers in matches.index)
+        return self._output.build(matches.rows, index)
+
+
+class _Ended(Source):
+    """The rest of an input that had ended before a pause: nothing."""
+
+    name = "ended"
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+
+    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+        return iter(())
+
+
+def _output_rows(schema: pa.Schema, limit: MemoryLimit, most: int) -> int:
+    """Rows in a batch of matches: row numbers and rows of a batch are to take a small part of the memory."""
+    if limit.bytes is None:
+        return most
+    return int(np.clip(limit.bytes * _OUTPUT_SHARE / (16 + likely_row_nbytes(schema)), 1, most))

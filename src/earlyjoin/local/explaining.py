@@ -1,0 +1,45 @@
+"""``explain()``: what a query does and why, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from earlyjoin.algorithms import registry
+from earlyjoin.local.execution import Execution
+from earlyjoin.local.sources.base import Source
+from earlyjoin.state.budget import format_bytes
+
+if TYPE_CHECKING:
+    from earlyjoin.local.query import Query
+
+
+def explain(query: Query, execution: Execution) -> str:
+    """A few lines, one fact each."""
+    description = registry.get(query.algorithm).description
+    driver = query.plan.condition.driver(description.needs) if query.plan.condition.parts else None
+    driving = f"pull, reading {execution.reading} (rows of left : right)" if execution.reading else "push, as inputs arrive"
+    lines = [
+        ("join", f"{query.plan.how} on {query.plan.condition.text}"),
+        ("algorithm", f"{description.name} ({description.title}): {query.choice.reason}"),
+        ("spills", "yes, when memory is full" if description.spills else "no: stops with an error when memory is full"),
+        ("driven by", driver[0].text if driver is not None else "every pair of rows"),
+        ("filtered by", _rest(query, driver[1] if driver is not None else ())),
+        ("memory", f"{execution.budget.limit}"),
+        ("engine", f"local, {driving}"),
+        *((name, _source(source)) for name, source in zip(("left", "right"), query.sources, strict=True)),
+        ("output", ", ".join(f"{field.name} {field.type}" for field in query.schema)),
+    ]
+    width = max(len(name) for name, _ in lines) + 2
+    return "\n".join(f"{name:<{width}}{text}" for name, text in lines if text)
+
+
+def _rest(query: Query, parts: tuple[object, ...]) -> str:
+    texts = [getattr(part, "text", str(part)) for part in parts]
+    return " AND ".join([*texts, *(str(filter_) for filter_ in query.plan.condition.filters)])
+
+
+def _source(source: Source) -> str:
+    rows = f"{source.rows_hint:,} rows" if source.rows_hint is not None else "number of rows unknown"
+    size = f", about {format_bytes(source.bytes_hint)}" if source.bytes_hint else ""
+    live = ", live" if source.live else ""
+    return f"{source.name}: {rows}{size}{live}, {len(source.schema)} columns"

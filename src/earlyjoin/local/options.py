@@ -1,0 +1,50 @@
+"""How a join is to be run: validated once, then never changed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
+from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
+from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.errors import InputError
+from earlyjoin.state.budget import MemoryLimit
+
+Driving = Literal["auto", "pull", "push"]
+"""``pull``: we choose which input to read (by ``reading``); ``push``: inputs come when they come; ``auto``: push when an input is live."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinOptions:
+    """Everything about a join that is not its inputs and its condition."""
+
+    how: str = "inner"
+    algorithm: str = "auto"
+    memory: str | int | MemoryLimit | None = None
+    suffixes: tuple[str, str] = DEFAULT_SUFFIXES
+    reading: str = "1:1"
+    """Rows of the first input for rows of the second, when pull-driven."""
+    driving: Driving = "auto"
+    wait_ms: float = 25.0
+    """Silence of the inputs that starts the reactive phase."""
+    batch_rows: int = DEFAULT_OUTPUT_ROWS
+    """Most rows in a batch, of input and of output; a small memory makes them smaller."""
+    spill_directory: str | os.PathLike[str] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        MemoryLimit.parse(self.memory)
+        Ratio.parse(self.reading)
+        if self.algorithm != "auto":
+            registry.get(self.algorithm)
+        if self.driving not in get_args(Driving):
+            raise InputError(f"unknown driving {self.driving!r}; choose one of: {', '.join(get_args(Driving))}")
+        if not self.wait_ms >= 0:
+            raise InputError(f"wait_ms must be 0 or more, got {self.wait_ms!r}")
+        if self.batch_rows < 1:
+            raise InputError(f"batch_rows must be 1 or more, got {self.batch_rows!r}")
+        if len(self.suffixes) != 2 or self.suffixes[0] == self.suffixes[1]:
+            raise InputError(f"suffixes must be two different texts, got {self.suffixes!r}")

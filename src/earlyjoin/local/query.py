@@ -1,0 +1,259 @@
+"""A join as a person holds it: iterate, look at the head, watch, stop, pause, write.
+
+::
+
+    new ──iterate──▶ running ──▶ finished
+                       │  ├─ stop()  ──▶ stopped     what was given out stays valid
+                       │  ├─ pause() ──▶ paused      goes on from the directory with ``resume``
+                       │  └─ error   ──▶ failed
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from earlyjoin.algorithms.choice import Choice, choose
+from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.errors import EarlyJoinError, InputError
+from earlyjoin.local import explaining, pausing, progress
+from earlyjoin.local.execution import Execution
+from earlyjoin.local.options import JoinOptions
+from earlyjoin.local.sinks import open_sink
+from earlyjoin.local.sources.base import Source
+from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.state.budget import MemoryLimit
+from earlyjoin.state.clock import Clock, RealClock
+from earlyjoin.state.snapshot import Snapshot
+
+
+class State(StrEnum):
+    """Where a query is in its life."""
+
+    NEW = "new"
+    RUNNING = "running"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    PAUSED = "paused"
+    FAILED = "failed"
+
+
+class Query:
+    """A join of two inputs in this process.
+
+    Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that ``head`` has shown are given out
+    again. Use it as a context manager, or let it run to its end, to have memory and files given back at once.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        condition: Condition,
+        options: JoinOptions | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self.options = options if options is not None else JoinOptions()
+        self.sources = tuple(sources)
+        self.condition = condition
+        if len(self.sources) != 2:
+            raise InputError(f"this version joins two inputs, got {len(self.sources)}")
+        left, right = self.sources
+        self.plan = make_plan(
+            condition, left.schema, right.schema, how=self.options.how, suffixes=self.options.suffixes
+        )
+        self.choice = self._choose()
+        self.state = State.NEW
+        self._clock = clock if clock is not None else RealClock()
+        self._watch = progress.Stopwatch(self._clock)
+        self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock)
+        self._shown: list[pa.RecordBatch] = []
+        self._running: Iterator[pa.RecordBatch] | None = None
+        self._stop_asked = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return self.plan.output.schema
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm in use."""
+        return self.choice.name
+
+    @property
+    def progress(self) -> progress.Progress:
+        """How far the query is. May be asked from another thread."""
+        execution = self._execution
+        return progress.Progress(
+            rows_out=self._watch.rows,
+            rows_in=tuple(execution.rows_taken),
+            rows_expected=tuple(source.rows_hint for source in self.sources),
+            phase=execution.operator.phase,
+            seconds=self._watch.elapsed_s,
+            memory_fraction=execution.budget.fraction_used,
+            finished=self.state is State.FINISHED,
+        )
+
+    @property
+    def estimate(self) -> dict[str, Any] | None:
+        """Size of the whole result with an interval: known once the query has finished, None before."""
+        found: dict[str, Any] | None = self.summary()["estimate"]
+        return found
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The result as it is found. Iterating again goes on where the last iteration stopped."""
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def head(self, rows: int) -> pa.Table:
+        """The first rows, as soon as so many are found; iterating afterwards gives them out again."""
+        if rows < 0:
+            raise InputError(f"head needs 0 rows or more, got {rows}")
+        taken: list[pa.RecordBatch] = []
+        while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
+            taken.append(batch)
+        self._shown = taken + self._shown
+        return pa.Table.from_batches(taken, schema=self.schema).slice(0, rows)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows that are still to come, as a table."""
+        return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
+        """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
+
+        The file appears under its name only when it is complete. Interrupted by the keyboard, what was found is kept beside it as
+        ``NAME.partial.EXT``; after an error nothing is left.
+        """
+        sink = open_sink(path, self.schema, overwrite=overwrite)
+        written = 0
+        try:
+            for batch in self.limited(limit):
+                sink.write(batch)
+                written += batch.num_rows
+            sink.commit()
+        except KeyboardInterrupt:
+            kept = sink.keep_partial()
+            self.close()
+            raise KeyboardInterrupt(f"{written:,} rows found so far are kept in {str(kept)!r}") from None
+        except BaseException:
+            sink.abort()
+            self.close()
+            raise
+        return written
+
+    def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
+        """Like iterating, but stops the query once so many rows were given out."""
+        left = rows
+        while left is None or left > 0:
+            batch = self._next()
+            if batch is None:
+                return
+            if left is not None and batch.num_rows > left:
+                batch = batch.slice(0, left)
+            if left is not None:
+                left -= batch.num_rows
+            yield batch
+        self.stop()
+
+    def stop(self) -> None:
+        """End the query after the batch in hand. May be called from another thread; what was given out stays valid."""
+        self._stop_asked = True
+        if self._running is None or not getattr(self._running, "gi_running", False):
+            self._end(State.STOPPED)
+
+    def switch_reading(self, first: int, second: int) -> None:
+        """From now on read ``first`` rows of the left input for ``second`` rows of the right one (pull-driven queries)."""
+        execution = self._execution
+        if execution.reading is None:
+            raise InputError("the reading ratio can be switched only where inputs are pulled; these push")
+        execution.reading.switch((first, second), execution.rows_taken)
+
+    def pause(self, directory: str | os.PathLike[str]) -> None:
+        """Save the whole state into a new directory and end this query; ``resume`` goes on from there."""
+        if self.state not in (State.NEW, State.RUNNING):
+            raise InputError(f"a query that is {self.state} cannot be paused")
+        unbuilt = self._execution.unbuilt()
+        self._watch.count(sum(batch.num_rows for batch in unbuilt))
+        pausing.save(self, self._execution, self._watch, self._shown + unbuilt).save(directory)
+        self._end(State.PAUSED)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take over a paused query's state; this one must be new and have the same inputs and condition."""
+        self._shown = pausing.load(snapshot, self._execution, self._watch)
+
+    def explain(self) -> str:
+        """What will be done and why, in words."""
+        return explaining.explain(self, self._execution)
+
+    def summary(self) -> dict[str, Any]:
+        """What was done, as plain values (see the README for the fields)."""
+        return progress.summary(
+            algorithm=self.algorithm,
+            watch=self._watch,
+            counters=self._execution.counters,
+            budget=self._execution.budget,
+            finished=self.state is State.FINISHED,
+        )
+
+    def close(self) -> None:
+        """Give memory and files back. Idempotent; a running query is stopped."""
+        self._end(State.STOPPED)
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _choose(self) -> Choice:
+        if self.options.algorithm != "auto":
+            return Choice(self.options.algorithm, "as asked")
+        return choose(
+            self.plan,
+            MemoryLimit.parse(self.options.memory),
+            _total([source.bytes_hint for source in self.sources]),
+            _total([source.rows_hint for source in self.sources]),
+        )
+
+    def _next(self) -> pa.RecordBatch | None:
+        """The next batch: one that was only shown, or a new one; None when there is no more."""
+        if self._shown:
+            return self._shown.pop(0)
+        if self.state not in (State.NEW, State.RUNNING):
+            return None
+        self._watch.start()
+        self.state = State.RUNNING
+        if self._running is None:
+            self._running = self._execution.run()
+        try:
+            batch = None if self._stop_asked else next(self._running, None)
+        except EarlyJoinError:
+            self._end(State.FAILED)
+            raise
+        except BaseException:
+            self._end(State.STOPPED)
+            raise
+        if batch is None:
+            self._end(State.STOPPED if self._stop_asked else State.FINISHED)
+        else:
+            self._watch.count(batch.num_rows)
+        return batch
+
+    def _end(self, state: State) -> None:
+        if self.state in (State.NEW, State.RUNNING):
+            self.state = state
+            self._watch.stop()
+            if self._running is not None:
+                self._running.close()  # type: ignore[attr-defined]
+            self._execution.close()
+
+
+def _total(hints: list[int | None]) -> int | None:
+    known = [hint for hint in hints if hint is not None]
+    return sum(known) if len(known) == len(hints) else None

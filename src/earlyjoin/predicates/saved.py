@@ -1,0 +1,75 @@
+"""Conditions as plain values that JSON can hold, and back: a paused query knows its condition in another process."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from earlyjoin.errors import SnapshotError
+from earlyjoin.predicates.banding import Band
+from earlyjoin.predicates.base import Predicate
+from earlyjoin.predicates.comparison import Comparison
+from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.distance import Near
+from earlyjoin.predicates.equality import Equal
+from earlyjoin.predicates.filters import Filter
+from earlyjoin.predicates.intervals import Overlaps
+from earlyjoin.predicates.rectangles import Intersects
+
+_KINDS: dict[str, type[Predicate]] = {
+    kind.__name__: kind for kind in (Equal, Band, Comparison, Overlaps, Intersects, Near)
+}
+
+
+def to_values(condition: Condition, joined_row: pa.Schema) -> dict[str, Any]:
+    """Plain values for a condition; filters are saved against the columns of the joined row."""
+    whole = Conjunction.of(condition)
+    return {
+        "predicates": [
+            {"kind": type(p).__name__} | {f.name: _plain(getattr(p, f.name)) for f in dataclasses.fields(p)}  # type: ignore[arg-type]
+            for p in whole.predicates
+        ],
+        "filters": [
+            base64.b64encode(f.expression.to_substrait(joined_row, allow_arrow_extensions=True)).decode()
+            for f in whole.filters
+        ],
+    }
+
+
+def from_values(values: dict[str, Any]) -> Condition:
+    """The inverse of ``to_values``."""
+    predicates: list[Condition] = []
+    for saved in values["predicates"]:
+        fields = dict(saved)
+        kind = _KINDS.get(fields.pop("kind"))
+        if kind is None:
+            raise SnapshotError(f"unknown kind of predicate {saved['kind']!r} in a saved query")
+        predicates.append(kind(**{name: _rich(value) for name, value in fields.items()}))
+    filters = [Filter(pc.Expression.from_substrait(base64.b64decode(text))) for text in values["filters"]]
+    return Conjunction.of(*predicates, *filters)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, timedelta):
+        return {"microseconds": value // timedelta(microseconds=1)}
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    return value
+
+
+def _rich(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_rich(item) for item in value)
+    if isinstance(value, dict) and "microseconds" in value:
+        return timedelta(microseconds=value["microseconds"])
+    if isinstance(value, dict) and "decimal" in value:
+        return Decimal(value["decimal"])
+    return value
