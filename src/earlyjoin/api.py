@@ -39,12 +39,13 @@ def join(
 ) -> Query:
     """Join two inputs while they arrive.
 
-    ``left`` and ``right`` are paths (files, directories, globs of Parquet, CSV, Arrow IPC or JSON lines), Arrow, pandas or Polars tables, or iterators of
-    batches. ``on`` is a column name, a list of names or of (left, right) pairs, or a predicate such as ``equal("a") & band("t", eps=5)``. Nothing
-    is read before the result is asked for.
+    ``left`` and ``right`` are paths (files, directories, globs of Parquet, CSV, Arrow IPC or JSON lines), Arrow,
+    pandas or Polars tables, or iterators of batches. ``on`` is a column name, a list of names or of (left, right)
+    pairs, or a predicate such as ``equal("a") & band("t", eps=5)``. Nothing is read before the result is asked for.
 
-    ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's. ``how`` is inner, left,
-    right, full, semi or anti. ``algorithm`` is "auto" or a name from ``earlyjoin.algorithms()``.
+    ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
+    ``how`` is inner, left, right, full, semi or anti. ``algorithm`` is "auto" or a name from
+    ``earlyjoin.algorithms()``.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
@@ -71,7 +72,8 @@ def join(
 def resume(directory: str | os.PathLike[str], *, left: Any = None, right: Any = None) -> Query:
     """Go on with a query that was paused into a directory.
 
-    Inputs that were files are opened again where they were left; others must be given: a table as it was, an iterator with the rest.
+    Inputs that were files are opened again where they were left; others must be given: a table as it was, an iterator
+    with the rest.
     """
     return _resume(directory, (left, right))
 

@@ -7,8 +7,9 @@
     reactive:  compare runs with runs, page by page
     cleanup:   what is still in memory becomes the last runs ──▶ compare all runs that were not ──▶ unmatched rows
 
-Two rows that were in memory at one moment were compared when the later one came; pairs of runs compared on disk are marked. Both rules are
-those of :mod:`earlyjoin.state.joined`. A share of the memory is set aside for two pages of runs, so reading never has to wait for a flush.
+Two rows that were in memory at one moment were compared when the later one came; pairs of runs compared on disk are
+marked. Both rules are those of :mod:`earlyjoin.state.joined`. A share of the memory is set aside for two pages of
+runs, so reading never has to wait for a flush.
 """
 
 from __future__ import annotations
@@ -281,12 +282,13 @@ class NestedLoopJoin(Operator):
         self.context.counters.comparisons += len(i)
         if self._key is None or len(i) == 0:
             return i, j
-        assert left is not None and right is not None
+        assert left is not None
+        assert right is not None
         holds = self._key.holds(left, i, right, j)
         return i[holds], j[holds]
 
     def _next_unmatched(self, at: Unmatched) -> Matches | None:
-        """The next rows that never matched: from the runs page by page, or from memory when nothing was ever spilled."""
+        """The next rows that never matched: from the runs page by page, or from memory if nothing was spilled."""
         if not self.plan.how.gives_unmatched(at.side):
             at.side += 1
             return None

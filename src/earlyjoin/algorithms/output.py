@@ -43,8 +43,8 @@ class OutputSchema:
     ) -> OutputSchema:
         """The output of joining two inputs.
 
-        Columns named in ``shared`` (keys joined as ``on="k"``) appear once, filled from whichever side has the row. A name that both
-        sides have gets the side's suffix. Semi and anti joins give the left columns alone.
+        Columns named in ``shared`` (keys joined as ``on="k"``) appear once, filled from whichever side has the row. A
+        name that both sides have gets the side's suffix. Semi and anti joins give the left columns alone.
         """
         if not how.gives_pairs:
             return cls([OutputColumn(field, (position, None)) for position, field in enumerate(left)])

@@ -1,4 +1,4 @@
-"""From what the user asked to a plan: conditions bound, columns named, everything refused that can be refused before reading."""
+"""From what the user asked to a plan: conditions bound, columns named, and what cannot be done refused."""
 
 from __future__ import annotations
 

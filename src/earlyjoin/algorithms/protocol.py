@@ -5,9 +5,10 @@
         arrive(side, batch)*      react(slice)*         end(side), once a side       finish(), once
     ──▶ arriving ───────────▶ reactive (inputs silent) ──▶ arriving … ─────────▶ cleanup ──▶ done
 
-Each call returns an iterator of :class:`Matches`, each no longer than ``context.output_rows``. The driver takes them one by one and may look
-at its inputs in between. The state of an operator is complete between two of them: it may be snapshot there, and ``resume()`` in the same or in a
-restored operator goes on where the interrupted call stood. The next call may come only when the last one is exhausted.
+Each call returns an iterator of :class:`Matches`, each no longer than ``context.output_rows``. The driver takes them
+one by one and may look at its inputs in between. The state of an operator is complete between two of them: it may be
+snapshot there, and ``resume()`` in the same or in a restored operator goes on where the interrupted call stood. The
+next call may come only when the last one is exhausted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading strategies: which input to read next when we may choose (EHJ section 3; A:B in rows, switchable at any moment)."""
+"""Reading strategies: which input to read next when we may choose (EHJ section 3); switchable at any moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One input's rows in memory with their keys, arrival stamps and flags; flushed to disk as one run when memory is full."""
+"""One input's rows in memory with their keys, arrival stamps and flags; they leave memory as one run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
 class Residents:
     """Rows of one side in memory."""
 
-    def __init__(self, side: int, schema: pa.Schema, key: BoundPredicate | None, budget: Budget, *, flags: bool) -> None:
+    def __init__(
+        self, side: int, schema: pa.Schema, key: BoundPredicate | None, budget: Budget, *, flags: bool
+    ) -> None:
         self.side = side
         self.schema = schema
         self.key = key
@@ -108,7 +110,7 @@ class Residents:
         return writer.close()
 
     def _likely_page_rows(self, pages: Budget) -> int:
-        """Rows that fill half of the ``pages`` budget if all are of average size: saves building pages that are too large."""
+        """Rows that fill half of the ``pages`` budget if all are of average size: few pages are built in vain."""
         if pages.limit.bytes is None:
             return len(self)
         return max(1, int(pages.limit.bytes / 2 / max(1, self.nbytes / len(self))))
@@ -120,7 +122,9 @@ class Residents:
 
     def read_page(self, page: pa.RecordBatch) -> Page:
         """Give a page of a run its keys again."""
-        payload = pa.RecordBatch.from_arrays(page.columns[:-1], schema=self.schema) if len(self.schema) else page.select([])
+        payload = (
+            pa.RecordBatch.from_arrays(page.columns[:-1], schema=self.schema) if len(self.schema) else page.select([])
+        )
         keys = self.key.encode(self.side, payload) if self.key is not None else None
         return Page(BatchRows(payload), keys, page.column(page.num_columns - 1).to_numpy(), self.page_nbytes(page))
 

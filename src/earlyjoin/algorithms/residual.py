@@ -1,4 +1,4 @@
-"""The part of a condition that an algorithm's index does not decide: checked on candidate pairs before they count as matches."""
+"""The part of a condition that an algorithm's index does not decide, checked on candidate pairs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Residual:
 
 
 def _columns_of(filter_: Filter, schema: pa.Schema) -> list[str]:
-    """The columns that a filter reads. Arrow does not tell, but an expression does not bind without a column it reads."""
+    """The columns that a filter reads. Arrow does not tell, but without one of them it does not bind."""
     needed = []
     for position, name in enumerate(schema.names):
         try:

@@ -1,4 +1,4 @@
-"""From candidate pairs to results: the rest of the condition, the flags of matched rows, and what the join type lets out."""
+"""From candidate pairs to results: the rest of the condition, the flags of matched rows, what goes out."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Settlement:
     def __call__(
         self, rows: tuple[Rows, Rows], i: Int64, j: Int64, matched: tuple[Bool | None, Bool | None]
     ) -> Matches | None:
-        """Row ``i[k]`` of side 0 and ``j[k]`` of side 1 satisfy the driving predicate: flag them if they match, and say what goes out.
+        """Flag the candidate pairs that match, and say what goes out.
 
-        ``matched`` are the flags of each side's rows, None for a side whose flags nobody needs.
+        Row ``i[k]`` of side 0 and row ``j[k]`` of side 1 satisfy the driving predicate. ``matched`` are the flags of
+        each side's rows, None for a side whose flags nobody needs.
         """
         i, j = self._residual.passing(rows, i, j)
         if len(i) == 0:
@@ -52,7 +53,7 @@ def one_sided(side: int, rows: Rows, index: Int64) -> Matches | None:
 
 
 def _first_matches(index: Int64, matched: Bool) -> Int64:
-    """Those rows of ``index`` that match for the first time, each once, in ascending order; they are flagged in ``matched``."""
+    """Those rows of ``index`` that match for the first time, each once, ascending; flags them in ``matched``."""
     fresh = np.unique(index[~matched[index]])
     matched[fresh] = True
     return fresh

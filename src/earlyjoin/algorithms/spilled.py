@@ -41,7 +41,9 @@ class SpilledRun:
             self.flags.unlink(missing_ok=True)
 
 
-def spill(residents: Residents, directory: SpillDirectory, counters: Counters, pages: Budget, departure: int) -> SpilledRun:
+def spill(
+    residents: Residents, directory: SpillDirectory, counters: Counters, pages: Budget, departure: int
+) -> SpilledRun:
     """Write all rows of one side to disk and forget them in memory."""
     path = directory.new_path(".arrow")
     run = residents.write(path, counters, pages)
@@ -84,8 +86,8 @@ class PageSlot:
                 reader.close()
             if not self._account.try_reserve(page.nbytes, len(page)):
                 raise BudgetExceeded(
-                    f"a row of about {format_bytes(page.nbytes / len(page))} is too large for the memory of {self._budget.limit} "
-                    f"that is set aside for reading; give more memory"
+                    f"a row of about {format_bytes(page.nbytes / len(page))} is too large for the memory of "
+                    f"{self._budget.limit} that is set aside for reading; give more memory"
                 )
             self._held, self._page = (run, number), page
         return self._page, run.starts[number]

@@ -1,13 +1,15 @@
 """Symmetric hash join (SHJ): both inputs in memory, each row probes the other side and is kept for those to come.
 
-Wilschut and Apers' pipelined hash join, the base that XJoin, HMJ, RPJ and EHJ extend with disk (EHJ paper, section 2). It cannot spill.
+Wilschut and Apers' pipelined hash join, the base that XJoin, HMJ, RPJ and EHJ extend with disk (EHJ paper, section
+2). It cannot spill.
 
 ::
 
     arrive(side) ──▶ insert into own side ──▶ Probe(other side) ──▶ [side's partner has ended: Unmatched of the batch]
     end(side)    ──▶ Unmatched(rows of the other side) ──▶ forget the other side's rows: nobody will probe them again
 
-Once a side has ended, rows of the other side only probe: they are not kept, and if they found nothing they go out as unmatched at once.
+Once a side has ended, rows of the other side only probe: they are not kept, and if they found nothing they go out as
+unmatched at once.
 """
 
 from __future__ import annotations
@@ -193,7 +195,7 @@ class SymmetricHashJoin(Operator):
         read = " and ".join(f"{count:,} rows of input {s}" for s, count in enumerate(self.context.counters.rows_in))
         able = registry.names_that_can(self.plan, spills=True)
         return BudgetExceeded(
-            f"memory of {self.context.budget.limit} is full after {read}, and shj (symmetric hash join) keeps everything in memory; "
+            f"memory of {self.context.budget.limit} is full after {read}, and shj (symmetric hash join) cannot spill; "
             f"give more memory, or choose an algorithm that can spill: {', '.join(able)}"
         )
 

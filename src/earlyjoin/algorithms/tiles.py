@@ -20,7 +20,8 @@ class Tiles:
         """The next pairs, at most ``most`` of them, or None when all have been given out."""
         if self.i >= rows_i or rows_j == 0:
             return None
-        # A tile is as wide as the second list allows; only a list longer than a tile is cut, and then tiles are one row high.
+        # A tile is as wide as the second list allows; only a list longer than a tile is cut, and then tiles
+        # are one row high.
         width = min(rows_j - self.j, most)
         height = 1 if width < rows_j else min(rows_i - self.i, max(1, most // width))
         i = np.repeat(np.arange(self.i, self.i + height, dtype=np.int64), width)

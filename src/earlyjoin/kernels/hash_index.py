@@ -1,8 +1,9 @@
 """A chained hash index over key words that grows by linear hashing.
 
-``heads[b]`` is the newest row of bucket b and ``nexts[r]`` the next older row of the same bucket, -1 at the end. Buckets are split one
-by one as rows come (linear hashing), so that growing costs a few steps for each inserted row and never a pass over all rows.
-``mask`` is the last full level's size minus one, ``split`` the next bucket to be split.
+``heads[b]`` is the newest row of bucket b and ``nexts[r]`` the next older row of the same bucket, -1 at the end.
+Buckets are split one by one as rows come (linear hashing), so that growing costs a few steps for each inserted row
+and never a pass over all rows. ``mask`` is the last full level's size minus one, ``split`` the next bucket to be
+split.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-Array = npt.NDArray
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
 NOT_STARTED = -2
 """Position of a probe that has not looked into its bucket yet."""
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _mix(word: int) -> np.uint64:
+def _mix(word: np.int64) -> np.uint64:
     """Spread a 64-bit word over all bits (the finaliser of MurmurHash3)."""
     h = np.uint64(word)
     h ^= h >> np.uint64(33)
@@ -29,7 +33,7 @@ def _mix(word: int) -> np.uint64:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _hash_row(words: Array[np.int64], row: int) -> np.uint64:
+def _hash_row(words: Int64, row: int) -> np.uint64:
     h = _mix(words[row, 0])
     for column in range(1, words.shape[1]):
         h = _mix(np.int64(h ^ np.uint64(words[row, column]) * np.uint64(0x9E3779B97F4A7C15)))
@@ -45,7 +49,7 @@ def _bucket(h: np.uint64, mask: int, split: int) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def hash_rows(words: Array[np.int64]) -> Array[np.uint64]:
+def hash_rows(words: Int64) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each row's words."""
     out = np.empty(words.shape[0], dtype=np.uint64)
     for row in range(words.shape[0]):
@@ -55,7 +59,7 @@ def hash_rows(words: Array[np.int64]) -> Array[np.uint64]:
 
 @njit(cache=True, nogil=True)
 def insert(
-    heads: Array[np.int32], nexts: Array[np.int32], words: Array[np.int64], valid: Array[np.bool_],
+    heads: Int32, nexts: Int32, words: Int64, valid: Bool,
     first: int, stop: int, mask: int, split: int,
 ) -> None:  # fmt: skip
     """Link rows ``first`` to ``stop`` into their buckets. ``valid`` is empty or tells which rows can match at all."""
@@ -69,10 +73,8 @@ def insert(
 
 
 @njit(cache=True, nogil=True)
-def split_buckets(
-    heads: Array[np.int32], nexts: Array[np.int32], words: Array[np.int64], mask: int, split: int, count: int
-) -> tuple[int, int]:
-    """Split ``count`` buckets; ``heads`` has room for them. Returns the new ``(mask, split)``. Chains keep their order."""
+def split_buckets(heads: Int32, nexts: Int32, words: Int64, mask: int, split: int, count: int) -> tuple[int, int]:
+    """Split ``count`` buckets, for which ``heads`` has room; chains keep their order. Returns ``(mask, split)``."""
     for _ in range(count):
         size = mask + 1
         row = heads[split]
@@ -104,15 +106,13 @@ def split_buckets(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _same_bytes(
-    offsets: Array[np.int64], data: Array[np.uint8], row: int, other_offsets: Array[np.int64], other_data: Array[np.uint8], other: int
-) -> bool:
+def _same_bytes(offsets: Int64, data: UInt8, row: int, other_offsets: Int64, other_data: UInt8, other: int) -> bool:
     start = offsets[row]
     length = offsets[row + 1] - start
     other_start = other_offsets[other]
     if other_offsets[other + 1] - other_start != length:
         return False
-    for k in range(length):
+    for k in range(length):  # noqa: SIM110 - Numba has no all() over a generator
         if data[start + k] != other_data[other_start + k]:
             return False
     return True
@@ -120,16 +120,16 @@ def _same_bytes(
 
 @njit(cache=True, nogil=True)
 def probe(
-    heads: Array[np.int32], nexts: Array[np.int32], words: Array[np.int64], offsets: Array[np.int64], data: Array[np.uint8],
-    mask: int, split: int, skip: Array[np.bool_],
-    probing: Array[np.int64], probing_offsets: Array[np.int64], probing_data: Array[np.uint8], valid: Array[np.bool_],
-    row: int, node: int, once: bool, out_probing: Array[np.int64], out_stored: Array[np.int64],
+    heads: Int32, nexts: Int32, words: Int64, offsets: Int64, data: UInt8,
+    mask: int, split: int, skip: Bool,
+    probing: Int64, probing_offsets: Int64, probing_data: UInt8, valid: Bool,
+    row: int, node: int, once: bool, out_probing: Int64, out_stored: Int64,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Find the stored rows equal to the probing rows, from (``row``, ``node``) on, until the output is full.
 
-    ``offsets`` is empty for keys without a heap. Stored rows flagged in ``skip`` (empty: none) are unlinked on the way. ``once`` stops
-    at the first match of each probing row. Returns ``(found, row, node, comparisons)``; the search is over when ``row`` is the number of
-    probing rows.
+    ``offsets`` is empty for keys without a heap. Stored rows flagged in ``skip`` (empty: none) are unlinked on the
+    way. ``once`` stops at the first match of each probing row. Returns ``(found, row, node, comparisons)``; the
+    search is over when ``row`` is the number of probing rows.
     """
     found = 0
     comparisons = 0

@@ -32,7 +32,7 @@ class Driver:
     ended: list[bool]
 
     def run(self) -> Iterator[Matches]:
-        """All matches, as they are found. May be abandoned between two of them: the operator's state is complete there."""
+        """All matches, as they are found. Between two of them the operator's state is complete."""
         yield from self.operator.resume()
         while not all(self.ended):
             arrival = self._next_arrival()

@@ -80,7 +80,9 @@ class Execution:
         sizes = [self._batch_rows(source) for source in self.sources]
         # What is not replayable was given as the rest: it starts at its first row.
         starts = [taken if s.replayable else 0 for s, taken in zip(self.sources, self.rows_taken, strict=True)]
-        sources = [_Ended(source.schema) if over else source for source, over in zip(self.sources, self.ended, strict=True)]
+        sources = [
+            _Ended(source.schema) if over else source for source, over in zip(self.sources, self.ended, strict=True)
+        ]
         simulated = [source for source in self.sources if isinstance(source, SimulatedSource)]
         if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources) and not any(self.ended):
             self.inputs = VirtualInputs(simulated, self.clock, sizes, starts)
@@ -140,7 +142,9 @@ class OutputBuilder:
             self._row_nbytes = max(self._row_nbytes, 1.1 * size / count)
             if not self._account.try_reserve(size):
                 if count == 1:
-                    raise BudgetExceeded(f"an output row of {size:,} bytes is too large for the memory; give more memory")
+                    raise BudgetExceeded(
+                        f"an output row of {size:,} bytes is too large for the memory; give more memory"
+                    )
                 continue  # the average has grown: the next try is smaller
             start += count
             self._rest = (matches, start)

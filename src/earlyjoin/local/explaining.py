@@ -17,7 +17,9 @@ def explain(query: Query, execution: Execution) -> str:
     """A few lines, one fact each."""
     description = registry.get(query.algorithm).description
     driver = query.plan.condition.driver(description.needs) if query.plan.condition.parts else None
-    driving = f"pull, reading {execution.reading} (rows of left : right)" if execution.reading else "push, as inputs arrive"
+    driving = (
+        f"pull, reading {execution.reading} (rows of left : right)" if execution.reading else "push, as inputs arrive"
+    )
     lines = [
         ("join", f"{query.plan.how} on {query.plan.condition.text}"),
         ("algorithm", f"{description.name} ({description.title}): {query.choice.reason}"),

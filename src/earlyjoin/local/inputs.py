@@ -1,7 +1,8 @@
 """The input buffer: a reader thread for each source, batches waiting inside the budget, back-pressure when it is full.
 
-Each side has a share of its own, so that a fast input cannot keep a slow one out. A batch counts from the moment it is put in until the
-operator is done with it. Pull-driving takes from the side that the reading strategy names; push-driving takes what came first.
+Each side has a share of its own, so that a fast input cannot keep a slow one out. A batch counts from the moment it
+is put in until the operator is done with it. Pull-driving takes from the side that the reading strategy names;
+push-driving takes what came first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Inputs(Protocol):
     """Where the driver gets batches from."""
 
     def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
-        """The next arrival of ``side`` (None: of any), waiting at most ``wait_s`` (None: for ever); None when it was silent."""
+        """The next arrival of ``side`` (None: of any), or None after ``wait_s`` seconds of silence (None: wait)."""
         ...
 
     def waiting(self) -> bool:
@@ -159,7 +160,7 @@ class ThreadedInputs:
                 piece = batch.slice(start, count)
             if limit.bytes is not None and batch_nbytes(piece) > limit.bytes:
                 raise BudgetExceeded(
-                    f"row {start} of a batch of {source.name!r} has {format_bytes(batch_nbytes(piece))}, more than the memory of "
+                    f"a row of {source.name!r} has {format_bytes(batch_nbytes(piece))}, more than the memory of "
                     f"{self._budget.limit} set aside for input; give more memory"
                 )
             yield piece

@@ -14,7 +14,7 @@ from earlyjoin.errors import InputError
 from earlyjoin.state.budget import MemoryLimit
 
 Driving = Literal["auto", "pull", "push"]
-"""``pull``: we choose which input to read (by ``reading``); ``push``: inputs come when they come; ``auto``: push when an input is live."""
+"""``pull``: inputs are read by the ratio ``reading``; ``push``: as they come; ``auto``: push when one is live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

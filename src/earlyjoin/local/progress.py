@@ -67,7 +67,12 @@ class Stopwatch:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values to go on with after a pause."""
-        return {"before_s": self.elapsed_s, "rows": self.rows, "first_s": self.first_s, "first_1000_s": self.first_1000_s}
+        return {
+            "before_s": self.elapsed_s,
+            "rows": self.rows,
+            "first_s": self.first_s,
+            "first_1000_s": self.first_1000_s,
+        }
 
     def go_on(self, values: dict[str, Any]) -> None:
         """Continue the count of an earlier process."""
@@ -75,9 +80,7 @@ class Stopwatch:
         self.first_s, self.first_1000_s = values["first_s"], values["first_1000_s"]
 
 
-def summary(
-    *, algorithm: str, watch: Stopwatch, counters: Counters, budget: Budget, finished: bool
-) -> dict[str, Any]:
+def summary(*, algorithm: str, watch: Stopwatch, counters: Counters, budget: Budget, finished: bool) -> dict[str, Any]:
     """The JSON object that ends ``earlyjoin join --json``."""
     seconds = {"first": watch.first_s, "first_1000": watch.first_1000_s, "total": watch.elapsed_s}
     memory: dict[str, Any] = {"budget_bytes": budget.limit.bytes, "peak_bytes": budget.peak_bytes}

@@ -45,8 +45,9 @@ class State(StrEnum):
 class Query:
     """A join of two inputs in this process.
 
-    Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that ``head`` has shown are given out
-    again. Use it as a context manager, or let it run to its end, to have memory and files given back at once.
+    Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that
+    ``head`` has shown are given out again. Use it as a context manager, or let it run to its end, to have memory and
+    files given back at once.
     """
 
     def __init__(
@@ -127,8 +128,8 @@ class Query:
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
         """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
 
-        The file appears under its name only when it is complete. Interrupted by the keyboard, what was found is kept beside it as
-        ``NAME.partial.EXT``; after an error nothing is left.
+        The file appears under its name only when it is complete. Interrupted by the keyboard, what was found is kept
+        beside it as ``NAME.partial.EXT``; after an error nothing is left.
         """
         sink = open_sink(path, self.schema, overwrite=overwrite)
         written = 0
@@ -168,7 +169,7 @@ class Query:
             self._end(State.STOPPED)
 
     def switch_reading(self, first: int, second: int) -> None:
-        """From now on read ``first`` rows of the left input for ``second`` rows of the right one (pull-driven queries)."""
+        """From now on read ``first`` rows of the left input for ``second`` of the right one."""
         execution = self._execution
         if execution.reading is None:
             raise InputError("the reading ratio can be switched only where inputs are pulled; these push")

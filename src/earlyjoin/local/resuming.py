@@ -19,7 +19,9 @@ from earlyjoin.state.clock import Clock
 from earlyjoin.state.snapshot import Snapshot
 
 
-def resume(directory: str | os.PathLike[str], inputs: Sequence[Any | None] = (None, None), *, clock: Clock | None = None) -> Query:
+def resume(
+    directory: str | os.PathLike[str], inputs: Sequence[Any | None] = (None, None), *, clock: Clock | None = None
+) -> Query:
     """Go on with a paused query. Files are opened again by themselves; other inputs must be given.
 
     Data in memory is given as it was; of an iterator, what it has not given out yet.

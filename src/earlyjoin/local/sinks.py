@@ -1,11 +1,12 @@
 """Where results go: files that appear under their name only when they are complete.
 
-Rows are written to a hidden file beside the target. ``commit`` moves it to its name; ``keep_partial`` moves it to ``NAME.partial.EXT`` after an
-interruption, a valid file that does not look complete; ``abort`` removes it.
+Rows are written to a hidden file beside the target. ``commit`` moves it to its name; ``keep_partial`` moves it to
+``NAME.partial.EXT`` after an interruption, a valid file that does not look complete; ``abort`` removes it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -63,10 +64,9 @@ class Sink(ABC):
         """Leave nothing behind. Nothing happens after ``commit`` or ``keep_partial``."""
         if self._open:
             self._open = False
-            try:
+            # The file is going away: what it failed to write is of no interest.
+            with contextlib.suppress(OSError, pa.ArrowException):
                 self._writer.close()
-            except (OSError, pa.ArrowException):
-                pass  # the file is going away: what it failed to write is of no interest
             self._hidden.unlink(missing_ok=True)
 
     def _finish(self, path: Path) -> Path:

@@ -12,7 +12,7 @@ from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.state.clock import VirtualClock
 
 _REACTIVE_STEP_S = 0.001
-"""Virtual time that a look at the inputs during reactive work takes: without it a busy operator would stop the clock."""
+"""Virtual time that a look at the inputs during reactive work takes: a busy operator must not stop the clock."""
 
 
 class VirtualInputs:

@@ -1,8 +1,8 @@
 """The memory budget: hard, in bytes or in rows, and the one place where memory is asked for.
 
-Whoever is about to hold memory asks first (``try_reserve``), and on refusal spills and asks again. Nothing is ever booked
-above the limit, so the peak that a budget reports cannot exceed it. A budget can be *split* in two with limits of
-their own, whose bookings count against the whole as well.
+Whoever is about to hold memory asks first (``try_reserve``), and on refusal spills and asks again. Nothing is ever
+booked above the limit, so the peak that a budget reports cannot exceed it. A budget can be *split* in two with limits
+of their own, whose bookings count against the whole as well.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Budget:
         self._peak_rows = 0
 
     def split(self, fraction: float, *, least_rows: int = 1, least_bytes: int = 1024) -> tuple[Budget, Budget]:
-        """Two budgets that together are this one: about ``fraction`` of it, and the rest. Neither can take from the other."""
+        """Two budgets that together are this one: about ``fraction`` of it, and the rest."""
         whole = self.limit
         if whole.rows is not None:
             rows = min(whole.rows - 1, max(least_rows, int(whole.rows * fraction)))
@@ -153,7 +153,7 @@ class Budget:
     def _book(self, bytes_: int, rows: int) -> None:
         self._bytes += bytes_
         self._rows += rows
-        assert self._bytes >= 0 and self._rows >= 0, "released more than was reserved"
+        assert min(self._bytes, self._rows) >= 0, "released more than was reserved"
         self._peak_bytes = max(self._peak_bytes, self._bytes)
         self._peak_rows = max(self._peak_rows, self._rows)
         if self._parent is not None:

@@ -1,7 +1,8 @@
 """Time: seconds for waiting and reporting, ticks for the exactly-once rules.
 
-Everything that measures or waits takes a :class:`Clock`, so that a virtual one makes a run repeatable. Arrival and departure stamps
-are *ticks* of a :class:`LogicalClock`: strictly increasing, so that no two events tie (ties break interval tests).
+Everything that measures or waits takes a :class:`Clock`, so that a virtual one makes a run repeatable. Arrival and
+departure stamps are *ticks* of a :class:`LogicalClock`: strictly increasing, so that no two events tie (ties break
+interval tests).
 """
 
 from __future__ import annotations

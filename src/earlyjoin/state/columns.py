@@ -1,7 +1,8 @@
 """Columns that grow: one storage form for each kind of Arrow type, contiguous so that gathering is one Arrow ``take``.
 
-Fixed-width values lie in one array, strings and bytes in one heap with 64-bit offsets; booleans take a byte. Validity is a byte a
-row and exists only once a null has come. Types without a flat form (lists, structs, dictionaries) are kept as chunks.
+Fixed-width values lie in one array, strings and bytes in one heap with 64-bit offsets; booleans take a byte. Validity
+is a byte a row and exists only once a null has come. Types without a flat form (lists, structs, dictionaries) are
+kept as chunks.
 """
 
 from __future__ import annotations
@@ -238,5 +239,3 @@ def contiguous(index: Int64) -> bool:
     """Is the index a run of consecutive rows? Then a slice does what a gather would."""
     count = len(index)
     return count > 0 and int(index[-1]) - int(index[0]) == count - 1 and bool((np.diff(index) == 1).all())
-
-

@@ -1,7 +1,7 @@
 """Arrays that grow inside a budget.
 
-``realloc`` grows a large block without copying it on most systems (the kernel moves pages, not bytes), so growing neither
-stalls nor needs room for two copies. The budget is asked for the new capacity before it is taken.
+``realloc`` grows a large block without copying it on most systems (the kernel moves pages, not bytes), so growing
+neither stalls nor needs room for two copies. The budget is asked for the new capacity before it is taken.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ class HashIndex:
     ) -> tuple[int, int]:
         """Fill the outputs with matching row numbers and move the cursor; returns (found, comparisons).
 
-        ``keys`` are those of the store. ``once`` looks for one match a probing row; stored rows flagged in ``skip`` are passed over.
+        ``keys`` are those of the store. ``once`` looks for one match a probing row; stored rows flagged in ``skip``
+        are passed over.
         """
         if self._heads.length == 0:
             cursor.row = len(probing)
@@ -88,8 +89,8 @@ class HashIndex:
         offsets, data = _heap(keys)
         probing_offsets, probing_data = _heap(probing)
         found, cursor.row, cursor.node, comparisons = kernels.probe(
-            self._heads.whole, self._nexts.whole, keys.words, offsets, data, self._mask, self._split, _flags(skip),
-            probing.words, probing_offsets, probing_data, _flags(probing.valid),
+            cast(_Int32, self._heads.whole), cast(_Int32, self._nexts.whole), cast(Int64, keys.words), offsets, data, self._mask, self._split, _flags(skip),
+            cast(Int64, probing.words), probing_offsets, probing_data, _flags(probing.valid),
             cursor.row, cursor.node, once, out_probing, out_stored,
         )  # fmt: skip
         return found, comparisons

@@ -1,17 +1,18 @@
 """Was this pair joined before? The exactly-once rules, all of them and nowhere else.
 
-Every algorithm meets a pair of rows in more than one phase and must report it in one of them only. The papers have four ways
-to know, and all algorithms here use these functions:
+Every algorithm meets a pair of rows in more than one phase and must report it in one of them only. The papers have
+four ways to know, and all algorithms here use these functions:
 
-* **Residence** (XJoin, RPJ, DINER, MINER; :func:`resided_together`): a row is in memory during [ATS, DTS). Rows that were in memory
-  at one moment were joined when the last of them arrived.
-* **Probe history** (XJoin and RPJ md-tasks; :class:`ProbeHistory`): a memory partition was joined with the other side's disk partition
-  at recorded moments.
-* **Runs** (PMJ, HMJ, RPJ dd-tasks; :func:`same_run`, :class:`RunPairs`): runs written together, or joined on disk, are done with each other.
-* **One timestamp** (EHJ section 4.4 and 4.5; :func:`early_hash_joined`): biased flushing makes a single arrival stamp enough.
+* **Residence** (XJoin, RPJ, DINER, MINER; :func:`resided_together`): a row is in memory during [ATS, DTS). Rows that
+  were in memory at one moment were joined when the last of them arrived.
+* **Probe history** (XJoin and RPJ md-tasks; :class:`ProbeHistory`): a memory partition was joined with the other side's
+  disk partition at recorded moments.
+* **Runs** (PMJ, HMJ, RPJ dd-tasks; :func:`same_run`, :class:`RunPairs`): runs written together, or joined on disk, are
+  done with each other.
+* **One timestamp** (EHJ sections 4.4 and 4.5; :func:`early_hash_joined`): biased flushing makes one stamp enough.
 
-All stamps are ticks of one :class:`~earlyjoin.state.clock.LogicalClock`, so no two events are simultaneous. All functions take arrays
-(or scalars that broadcast) and answer for each pair at once.
+All stamps are ticks of one :class:`~earlyjoin.state.clock.LogicalClock`, so no two events are simultaneous. All
+functions take arrays (or scalars that broadcast) and answer for each pair at once.
 """
 
 from __future__ import annotations
@@ -66,14 +67,15 @@ class ProbeHistory:
         earliest = np.maximum(memory_arrival, disk_departure)
         moments = np.append(self.moments, np.iinfo(np.int64).max)
         first_after = moments[np.searchsorted(moments[:-1], earliest, side="right")]
-        return np.logical_and(first_after < memory_departure, first_after < np.iinfo(np.int64).max)
+        seen: Bool = np.logical_and(first_after < memory_departure, first_after < np.iinfo(np.int64).max)
+        return seen
 
 
 class RunPairs:
     """Which pairs of disk runs (one run of each side) have been joined with each other.
 
-    Runs of a side are numbered as they are written, and a left run meets the right runs in that order: one number for each left run,
-    the first right run that it has not met, says it all.
+    Runs of a side are numbered as they are written, and a left run meets the right runs in that order: one number for
+    each left run, the first right run that it has not met, says it all.
     """
 
     def __init__(self, met: Iterable[int] = ()) -> None:
@@ -93,7 +95,8 @@ class RunPairs:
     def covered(self, left_run: Ticks, right_run: Ticks) -> Bool:
         """Were the runs of these rows joined with each other?"""
         met = np.append(self._met, 0)
-        return np.less(right_run, met[np.minimum(left_run, len(self._met))])
+        done: Bool = np.less(right_run, met[np.minimum(left_run, len(self._met))])
+        return done
 
     def first_open(self, left_runs: int, right_runs: int) -> tuple[int, int] | None:
         """The next two runs to join when so many exist, or None."""
@@ -110,9 +113,9 @@ def early_hash_joined(
 ) -> Bool:
     """EHJ's rule: was the pair joined in the hashing phase, or by the background process?
 
-    ``r_flush`` and ``s_flush`` are the moments at which the pair's partition of R and of S was frozen (``LogicalClock.NEVER`` if it
-    never was); biased flushing freezes S first, which is asserted because the rule rests on it. ``last_probe`` is the moment at
-    which the file of the S row last probed the R partition.
+    ``r_flush`` and ``s_flush`` are the moments at which the pair's partition of R and of S was frozen
+    (``LogicalClock.NEVER`` if it never was); biased flushing freezes S first, which is asserted because the rule
+    rests on it. ``last_probe`` is the moment at which the file of the S row last probed the R partition.
     """
     if not np.all(np.less_equal(s_flush, r_flush)):
         raise AssertionError("biased flushing must freeze the S partition before the R partition")

@@ -114,4 +114,8 @@ def empty_columns(rows: int) -> pa.RecordBatch:
 def one_batch(table: pa.Table) -> pa.RecordBatch:
     """The table as one batch, also when it is empty."""
     batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
+    return (
+        batches[0]
+        if batches
+        else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
+    )

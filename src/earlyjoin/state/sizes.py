@@ -11,7 +11,7 @@ _INLINE = 12
 
 def batch_nbytes(batch: pa.RecordBatch) -> int:
     """Bytes of the rows of a batch: a slice counts for its part, so the slices of a batch add up to about the whole."""
-    return sum(array_nbytes(column) for column in batch.columns)
+    return sum(map(array_nbytes, batch.columns))
 
 
 def array_nbytes(values: pa.Array) -> int:
@@ -38,4 +38,4 @@ def likely_row_nbytes(schema: pa.Schema) -> int:
             sizes.append(max(1, field.type.bit_width // 8))
         except ValueError:
             sizes.append(40)
-    return max(1, sum(sizes))
+    return int(max(1, sum(sizes)))

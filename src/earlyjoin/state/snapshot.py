@@ -1,7 +1,7 @@
 """The state of an operator as named flat arrays, tables, run files and plain values: pause, resume, checkpoint.
 
-On disk it is a directory with Arrow IPC files and one JSON file, nothing that executes on loading. The JSON is written last and under
-another name first, so a directory that has it is complete.
+On disk it is a directory with Arrow IPC files and one JSON file, nothing that executes on loading. The JSON is
+written last and under another name first, so a directory that has it is complete.
 """
 
 from __future__ import annotations
@@ -82,11 +82,13 @@ class Snapshot:
     def nested(self, prefix: str, inner: Snapshot) -> None:
         """Put another snapshot inside this one under a prefix."""
         self.values[prefix] = inner.values
-        for mine, theirs in ((self.arrays, inner.arrays), (self.tables, inner.tables), (self.files, inner.files)):
-            mine.update({f"{prefix}/{name}": value for name, value in theirs.items()})
+        self.arrays |= {f"{prefix}/{name}": array for name, array in inner.arrays.items()}
+        self.tables |= {f"{prefix}/{name}": table for name, table in inner.tables.items()}
+        self.files |= {f"{prefix}/{name}": path for name, path in inner.files.items()}
 
     def part(self, prefix: str) -> Snapshot:
         """The snapshot that ``nested`` put under a prefix."""
+
         def inside(things: dict[str, Any]) -> dict[str, Any]:
             start = f"{prefix}/"
             return {name.removeprefix(start): value for name, value in things.items() if name.startswith(start)}

@@ -1,7 +1,7 @@
 """Spill runs: Arrow IPC files in a private directory that disappears in every ending.
 
-A directory is held by a lock on a file inside it, which the system drops when the process dies, however it dies. Whoever starts
-next in the same place removes the directories that nobody holds any more.
+A directory is held by a lock on a file inside it, which the system drops when the process dies, however it dies.
+Whoever starts next in the same place removes the directories that nobody holds any more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class SpillDirectory:
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
                 fresh.rename(self._path / _LOCK)  # visible only once it is held, so no sweep can come in between
             except OSError as error:
-                raise InputError(f"cannot spill to {str(self.root)!r}: {error.strerror}; name another directory") from error
+                raise InputError(
+                    f"cannot spill to {str(self.root)!r}: {error.strerror}; name another directory"
+                ) from error
             atexit.register(self.close)
         return self._path
 

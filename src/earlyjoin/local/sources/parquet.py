@@ -1,7 +1,7 @@
 """Parquet files, read lazily by row group.
 
-Measured on 2 cores with TPC-H orders and lineitem (16 columns) in the page cache. Opening and reading the first 4096 rows
-takes 7 to 10 ms, and does not grow with the row group, because columns are read through buffers: ``pre_buffer`` fetches
+Measured on 2 cores with TPC-H orders and lineitem in the page cache. Opening lineitem and reading its first 4096 rows
+takes 8 to 13 ms, and does not grow with the row group, because columns are read through buffers: ``pre_buffer`` fetches
 whole row groups first (15 ms for one of 60 MB) and gains no throughput. Two sources read by two threads at once take
 about 1.0 s with ``use_threads`` and 1.3 s without. Memory mapping gains nothing, and a file that shrinks under a map
 kills the process.

@@ -72,6 +72,11 @@ def find_files(paths: PathLike | Sequence[PathLike], format: str | None = None) 
     return DataFiles(next(iter(by_format)), tuple(files))
 
 
+def absolute(path: PathLike) -> str:
+    """The path as it can be opened again from another directory."""
+    return os.path.abspath(_local(path))
+
+
 def _shown(paths: Sequence[PathLike]) -> str:
     return os.fspath(paths[0]) if len(paths) == 1 else f"{len(paths)} paths"
 
