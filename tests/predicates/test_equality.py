@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,19 @@ def test_null_safe_ignores_what_lies_under_a_null() -> None:
     batch = pa.record_batch({"a": values, "b": texts})
     bound = equal(["a", "b"], null_safe=True).bind(batch.schema, batch.schema)
     assert matrix(bound, batch, batch) == [[True, True], [True, True]]
+
+
+def test_null_safe_tells_which_column_is_null() -> None:
+    left = Table({"a": [None, 0, 0, None], "b": [0, None, 0, None]}, {"a": pa.int64(), "b": pa.int64()})
+    agrees(left, left, (True, True))
+    texts = Table({"a": [None, "", ""], "b": ["", None, ""]}, {"a": pa.string(), "b": pa.string()})
+    agrees(texts, texts, (True, True))
+
+
+def test_decimals_become_the_nearest_float() -> None:
+    # Values that Arrow's own cast from decimal misses.
+    values = [Decimal("23276.2829599804"), Decimal("9058024793897677.2379179857")]
+    agrees(one(pa.decimal128(38, 10), values), one(pa.float64(), [float(v) for v in values]), (False,))
 
 
 def test_more_null_safe_columns_than_bits_in_a_word() -> None:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from earlyjoin.algorithms.protocol import Matches, Operator, Slice
@@ -30,17 +30,23 @@ class Driver:
     """Silence that starts the reactive phase."""
     rows_taken: list[int]
     ended: list[bool]
+    stopping: Callable[[], bool] = lambda: False
+    """Has somebody asked to stop? Then the run ends early, wherever it is."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         yield from self.operator.resume()
-        while not all(self.ended):
+        while not all(self.ended) and not self.stopping():
             arrival = self._next_arrival()
-            if arrival is None:
-                yield from self.operator.react(Slice(REACT_STEPS, self.inputs.waiting))
-            else:
+            if arrival is not None:
                 yield from self._deliver(arrival)
-        yield from self.operator.finish()
+            elif not self.stopping():
+                yield from self.operator.react(Slice(REACT_STEPS, self._interrupting))
+        if not self.stopping():
+            yield from self.operator.finish()
+
+    def _interrupting(self) -> bool:
+        return self.inputs.waiting() or self.stopping()
 
     def _next_arrival(self) -> Arrival | None:
         side = None if self.reading is None else self.reading.next_side(self.rows_taken, self.ended)

@@ -49,6 +49,7 @@ class Execution:
         self.ticks = LogicalClock()
         self.rows_taken = [0] * plan.sides
         self.ended = [False] * plan.sides
+        self.stop_asked = False
         self._options = options
         self._input_budget, rest = self.budget.split(_INPUT_SHARE, least_rows=plan.sides)
         if rest.limit.bytes is not None:
@@ -87,9 +88,15 @@ class Execution:
         if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources) and not any(self.ended):
             self.inputs = VirtualInputs(simulated, self.clock, sizes, starts)
         else:
-            self.inputs = ThreadedInputs(sources, self._input_budget, self.clock, sizes, starts)
+            self.inputs = ThreadedInputs(sources, self._input_budget, self.clock, sizes, starts, self._stopping)
         driver = Driver(
-            self.operator, self.inputs, self.reading, self._options.wait_ms / 1000, self.rows_taken, self.ended
+            self.operator,
+            self.inputs,
+            self.reading,
+            self._options.wait_ms / 1000,
+            self.rows_taken,
+            self.ended,
+            self._stopping,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
@@ -104,6 +111,9 @@ class Execution:
             self.inputs.close()
         self.operator.close()
         self.spill.close()
+
+    def _stopping(self) -> bool:
+        return self.stop_asked
 
     def _batch_rows(self, source: Source) -> BatchRows:
         """Batches small enough that two of them fit the side's share of the input buffer."""

@@ -8,8 +8,9 @@ push-driving takes what came first.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +21,11 @@ from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.state.budget import Account, Budget, format_bytes
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.sizes import batch_nbytes
+
+_STOP_LOOK_S = 0.1
+"""Whoever waits looks this often whether the query is to stop: a signal handler can set a flag but must not take a lock."""
+_STOP_WAIT_S = 0.5
+"""How long the end of a query waits for its readers, all of them together."""
 
 
 @dataclass(slots=True)
@@ -35,7 +41,10 @@ class Inputs(Protocol):
     """Where the driver gets batches from."""
 
     def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
-        """The next arrival of ``side`` (None: of any), or None after ``wait_s`` seconds of silence (None: wait)."""
+        """The next arrival of ``side`` (None: of any), or None after ``wait_s`` seconds of silence (None: wait).
+
+        Also None when the query is to stop.
+        """
         ...
 
     def waiting(self) -> bool:
@@ -59,9 +68,16 @@ class ThreadedInputs:
     """Reads every source with a thread of its own."""
 
     def __init__(
-        self, sources: Sequence[Source], budget: Budget, clock: Clock, sizes: Sequence[BatchRows], starts: Sequence[int]
+        self,
+        sources: Sequence[Source],
+        budget: Budget,
+        clock: Clock,
+        sizes: Sequence[BatchRows],
+        starts: Sequence[int],
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._clock = clock
+        self._stopping = stopping
         self._budget = budget
         self._accounts = _accounts(budget, len(sources))
         self._changed = threading.Condition()
@@ -89,9 +105,9 @@ class ThreadedInputs:
                 if queue is not None:
                     return queue.popleft()
                 left = None if deadline is None else deadline - self._clock.now()
-                if left is not None and left <= 0:
+                if (left is not None and left <= 0) or self._stopping():
                     return None
-                self._changed.wait(left)
+                self._changed.wait(_STOP_LOOK_S if left is None else min(left, _STOP_LOOK_S))
 
     def waiting(self) -> bool:
         """See :class:`Inputs`."""
@@ -121,9 +137,10 @@ class ThreadedInputs:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+        deadline = time.monotonic() + _STOP_WAIT_S
         for thread in self._threads:
             # A source that waits for a network does not see the stop before its next batch: do not wait for it.
-            thread.join(timeout=1.0)
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def _first_filled(self, side: int | None) -> deque[Arrival] | None:
         if side is not None:

@@ -152,19 +152,24 @@ class Query:
         """Like iterating, but stops the query once so many rows were given out."""
         left = rows
         while left is None or left > 0:
-            batch = self._next()
+            batch = self._next(left)
             if batch is None:
                 return
-            if left is not None and batch.num_rows > left:
-                batch = batch.slice(0, left)
             if left is not None:
                 left -= batch.num_rows
             yield batch
         self.stop()
 
+    def interrupt(self) -> None:
+        """Ask the query to stop, and return at once: whoever iterates sees its end soon, also when it waits for input.
+
+        Takes no lock and frees nothing, so that a signal handler may call it.
+        """
+        self._stop_asked = self._execution.stop_asked = True
+
     def stop(self) -> None:
         """End the query after the batch in hand. May be called from another thread; what was given out stays valid."""
-        self._stop_asked = True
+        self.interrupt()
         if self._running is None or not getattr(self._running, "gi_running", False):
             self._end(State.STOPPED)
 
@@ -222,10 +227,10 @@ class Query:
             _total([source.rows_hint for source in self.sources]),
         )
 
-    def _next(self) -> pa.RecordBatch | None:
-        """The next batch: one that was only shown, or a new one; None when there is no more."""
+    def _next(self, most: int | None = None) -> pa.RecordBatch | None:
+        """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
         if self._shown:
-            return self._shown.pop(0)
+            return self._shown.pop(0).slice(0, most)
         if self.state not in (State.NEW, State.RUNNING):
             return None
         self._watch.start()
@@ -243,6 +248,7 @@ class Query:
         if batch is None:
             self._end(State.STOPPED if self._stop_asked else State.FINISHED)
         else:
+            batch = batch.slice(0, most)
             self._watch.count(batch.num_rows)
         return batch
 

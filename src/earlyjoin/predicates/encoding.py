@@ -53,7 +53,7 @@ def float_values(array: pa.Array) -> Float64:
     if pt.is_null(array.type):
         return np.zeros(len(array), dtype=np.float64)
     if pt.is_decimal(array.type):
-        # Through text, because Arrow's own cast from decimal is off by one unit in the last place for long numbers.
+        # Through text: Arrow's own cast makes 23276.282959980403 of the decimal 23276.2829599804.
         array = array.cast(pa.string()).cast(pa.float64())
     if pt.is_integer(array.type):
         return _integers(array).astype(np.float64)

@@ -59,7 +59,7 @@ def test_long_lines(tmp_path: Path) -> None:
     ("broken", "expected"),
     [
         ('{"a": 1, "s": }', "line 45 is not one JSON object: Expecting value at character 15: "),
-        ('{"a": 1', "line 45 is not one JSON object: Expecting ',' delimiter at character 8: "),
+        ('{"a": 1', "line 45 is not one JSON object: Expecting ',' delimiter at character 9: "),
         ("[1, 2]", "line 45 is not one JSON object but a list: [1, 2]"),
         ("7", "line 45 is not one JSON object but a number: 7"),
         (

@@ -129,7 +129,7 @@ def test_schema_changes_midway() -> None:
     odd = pa.record_batch({"k": ["x"]})
     with pytest.raises(InputError, match="left: a batch does not fit the schema: column 'k' is string, not int64"):
         table(iter([BATCH, odd]))
-    with pytest.raises(InputError, match="left: part 1: column 'k' is string, not int64 as in part 0"):
+    with pytest.raises(InputError, match="left: part 1: column 'k' is string, not int64, compared with part 0"):
         table([BATCH, odd])
     with pytest.raises(InputError, match="column 'k' is missing"):
         table(iter([BATCH, pa.record_batch({"j": [1]})]))
@@ -229,7 +229,7 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     code = (
         "import sys, types; bare = sys.modules['earlyjoin'] = types.ModuleType('earlyjoin');"  # this layer alone
         f"bare.__path__ = [{package!r}];"
-        "import earlyjoin.local.sources as s, pyarrow as pa; s.open_source(pa.table({'k': [1]}), name='left');"
+        "import earlyjoin.local.sources as s; next(s.generated(9, 9, null_fraction=0.5).batches(s.BatchRows()));"
         "heavy = ['pandas', 'polars', 'pyspark', 'pyarrow.parquet', 'pyarrow.csv', 'pyarrow.json', 'pyarrow.dataset'];"
         "print([name for name in heavy if name in sys.modules])"
     )

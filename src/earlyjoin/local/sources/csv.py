@@ -6,8 +6,6 @@ Read without pyarrow's own threads: each source has its own, on two cores that i
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +15,8 @@ import pyarrow as pa
 
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.local.sources.csv_faults import Dialect, explain, unclosed_quote
+from earlyjoin.local.sources.csv_faults import explain, unclosed_quote
+from earlyjoin.local.sources.csv_records import Dialect, read_header
 from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, project, unknown_column
@@ -30,7 +29,7 @@ BLOCK_BYTES = 1 << 20
 class CsvSource(Source):
     """Rows of CSV files with a header line each.
 
-    The types are inferred from the first block of the first file that is not empty and imposed on all the rest;
+    The types are inferred from the first block of the first file with rows and imposed on all the rest;
     ``types`` overrides them column by column. An empty field is null in every column, as Spark and DuckDB have it; a
     quoted empty field is an empty string. ``start_row`` has to parse what it skips.
     """
@@ -46,13 +45,15 @@ class CsvSource(Source):
     ) -> None:
         self.name = name
         self._given = parse_types(types)
-        delimiter = delimiter if delimiter is not None else ("\t" if ".tsv" in files[0].lower() else ",")
+        delimiter = (
+            delimiter if delimiter is not None else ("\t" if ".tsv" in os.path.basename(files[0]).lower() else ",")
+        )
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InputError(
-                f"{name}: the delimiter must be one character, not a quote or a line end; got {delimiter!r}"
+                f"{name}: the delimiter must be one character, no quote and no line end; got {delimiter!r}"
             )
         self._delimiter = delimiter
-        self._dialects = [(file, dialect) for file in files if (dialect := self._header(file)) is not None]
+        self._dialects = [(file, dialect) for file in files if (dialect := _header(file, delimiter)) is not None]
         if not self._dialects:
             raise InputError(f"{name}: is empty: a CSV file needs at least a header line")
         first, dialect = self._dialects[0]
@@ -61,8 +62,7 @@ class CsvSource(Source):
                 raise InputError(unknown_column(column, dialect.header, f"types: {first}"))
         for file, other in self._dialects:
             _same_columns(file, other.header, first, dialect.header)
-        self._inferred = nulls_as_text(self._infer(first, dialect))
-        self.schema = project(self._inferred, columns, first)
+        self.schema = project(nulls_as_text(self._infer()), columns, first)
         if not any(file.lower().endswith(COMPRESSED) for file in files):
             self.bytes_hint = sum(os.path.getsize(file) for file in files)
 
@@ -70,37 +70,39 @@ class CsvSource(Source):
         """The rows from ``start_row`` on."""
         cutter = Cutter(size, start_row)
         for file, dialect in self._dialects:
-            last: pa.RecordBatch = None
+            if dialect.bare:
+                continue
             with self._reader(file, dialect, self.schema) as reader:
-                for batch in self._explained(file, dialect, reader):
-                    last = batch if batch.num_rows else last
+                for batch in self._closed(file, dialect, self._explained(file, dialect, reader)):
                     yield from cutter.cut(conform(batch, self.schema, file))
-            # pyarrow takes all that follows an unclosed quote for one value, without a word
-            suspect = last is not None and _ends_in_newline(last)
-            if suspect and (line := unclosed_quote(file, dialect)) is not None:
+
+    def _closed(self, file: str, dialect: Dialect, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, unless the last value of the file is an unclosed quote.
+
+        pyarrow takes all that follows one for a single value, without a word; so a batch that may end with such a value
+        is held until another one shows that the file went on.
+        """
+        held: pa.RecordBatch = None
+        for batch in batches:
+            if held is not None:
+                yield held
+            held = batch if _ends_in_newline(batch) else None
+            if held is None:
+                yield batch
+        if held is not None:
+            if (line := unclosed_quote(file, dialect)) is not None:
                 raise InputError(f"{file}: line {line} opens a quote that is never closed")
+            yield held
 
-    def _header(self, file: str) -> Dialect | None:
-        """The column names of a file, or None when there is nothing in it."""
-        with (
-            opening(file, "CSV"),
-            pa.input_stream(file) as raw,
-            io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="") as text,
-        ):
-            try:
-                header = next((row for row in csv.reader(text, delimiter=self._delimiter) if row), None)
-            except csv.Error as error:
-                raise InputError(f"{file}: the header line is broken: {error}") from error
-        if header is None:
-            return None
-        twice = next((column for column in header if header.count(column) > 1), None)
-        if twice is not None:
-            raise InputError(f"{file}: the header names column {twice!r} twice")
-        return Dialect(self._delimiter, tuple(header))
-
-    def _infer(self, file: str, dialect: Dialect) -> pa.Schema:
-        with self._reader(file, dialect, None) as reader:
-            return reader.schema
+    def _infer(self) -> pa.Schema:
+        """From the first file with values; files may have a header and no more."""
+        for file, dialect in self._dialects:
+            if not dialect.bare:
+                with self._reader(file, dialect, None) as reader:
+                    if not all(pa.types.is_null(field.type) or field.name in self._given for field in reader.schema):
+                        return reader.schema
+        header = self._dialects[0][1].header
+        return pa.schema([(column, self._given.get(column, pa.string())) for column in header])
 
     @contextmanager
     def _reader(self, file: str, dialect: Dialect, schema: pa.Schema | None) -> Iterator[Any]:
@@ -140,6 +142,11 @@ class CsvSource(Source):
             yield batch
 
 
+def _header(file: str, delimiter: str) -> Dialect | None:
+    with opening(file, "CSV"):
+        return read_header(file, delimiter)
+
+
 def _same_columns(file: str, header: Sequence[str], first: str, expected: Sequence[str]) -> None:
     for column in expected:
         if column not in header:
@@ -155,5 +162,5 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 def _ends_in_newline(batch: pa.RecordBatch) -> bool:
     """Whether a text of the last row contains a line end, as one that swallowed the rest of the file does."""
-    values = [column[-1].as_py() for column in batch.columns]
+    values = [column[-1].as_py() for column in batch.columns] if batch.num_rows else []
     return any(isinstance(value, str) and ("\n" in value or "\r" in value) for value in values)

@@ -67,9 +67,9 @@ class GeneratedSource(Source):
         keys_rng, nulls_rng, values_rng, notes_rng = np.random.default_rng([self._seed, block]).spawn(4)
         return pa.RecordBatch.from_arrays(
             [
-                pa.array(self._draw_keys(keys_rng, rows), mask=self._draw_nulls(nulls_rng, rows)),
-                pa.array(np.arange(start, start + rows)),
-                pa.array(values_rng.random(rows)),
+                _array(self._draw_keys(keys_rng, rows), self._draw_nulls(nulls_rng, rows)),
+                _array(np.arange(start, start + rows, dtype=np.int64)),
+                _array(values_rng.random(rows)),
                 self._draw_notes(notes_rng, rows),
             ],
             schema=SCHEMA,
@@ -91,6 +91,14 @@ class GeneratedSource(Source):
         letters = rng.integers(ord("a"), ord("z"), rows * width, dtype=np.uint8, endpoint=True)
         offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(letters))
+
+
+def _array(
+    values: npt.NDArray[np.int64] | npt.NDArray[np.float64], nulls: npt.NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """As ``pyarrow.array``, which would import pandas to ask whether this is a pandas object."""
+    valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])
 
 
 def generated(

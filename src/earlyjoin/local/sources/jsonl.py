@@ -29,7 +29,7 @@ BLOCK_BYTES = 1 << 20
 class JsonLinesSource(Source):
     """Rows of files that hold one JSON object a line; blank lines are passed over.
 
-    Columns and types are inferred from the first block of the first file that is not empty and imposed on all the rest:
+    Columns and types are inferred from the first block of the first file with rows and imposed on all the rest:
     a field that is missing is null, one that is new or of another type is an error. ``types`` overrides types and names
     fields that come later. ``start_row`` has to parse what it skips.
     """
@@ -57,9 +57,9 @@ class JsonLinesSource(Source):
             lines = 0
             with reading(file, "JSON"):
                 for block in _blocks(file):
-                    table = self._parsed(file, lines, block)
+                    batches = self._parsed(file, lines, block).to_batches() if block.strip() else []
                     lines += block.count(b"\n")
-                    for batch in table.to_batches():
+                    for batch in batches:
                         yield from cutter.cut(conform(batch.select(self.schema.names), self.schema, file))
 
     def _infer(self) -> pa.Schema:
@@ -77,8 +77,6 @@ class JsonLinesSource(Source):
         raise InputError(f"{self.name}: is empty: no line to tell the columns by")
 
     def _parsed(self, file: str, lines_before: int, block: bytes) -> pa.Table:
-        if not block.strip():
-            return self._parser.schema.empty_table()
         try:
             return self._parser.parse(block)
         except pa.ArrowException as error:

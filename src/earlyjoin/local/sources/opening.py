@@ -12,7 +12,7 @@ from earlyjoin.errors import InputError
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.iterators import IteratorSource, from_stream
 from earlyjoin.local.sources.memory import TableSource, as_table, made_by, table_of
-from earlyjoin.local.sources.paths import PathLike, absolute, find_files
+from earlyjoin.local.sources.paths import PathLike, absolute_path, find_files
 
 ACCEPTED = (
     "a path, directory or glob of Parquet, CSV, Arrow IPC or JSON lines files (or a list of paths), "
@@ -64,15 +64,16 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
 
 
 def _open_files(paths: PathLike | Sequence[PathLike], name: str, options: dict[str, Any]) -> Source:
-    absolute: str | list[str]
-    if isinstance(paths, str | os.PathLike):
-        absolute = os.path.abspath(paths)
-    else:
-        absolute = [os.path.abspath(path) for path in paths]
-    reopening = {"data": absolute, "name": name, **options}
+    several = not isinstance(paths, str | os.PathLike)
+    absolute = [absolute_path(path) for path in _as_list(paths)]
+    reopening = {"data": absolute if several else absolute[0], "name": name, **options}
     source = _open_found(paths, name, options)
     source.reopening = reopening
     return source
+
+
+def _as_list(paths: PathLike | Sequence[PathLike]) -> Sequence[PathLike]:
+    return [paths] if isinstance(paths, str | os.PathLike) else paths
 
 
 def _open_found(paths: PathLike | Sequence[PathLike], name: str, options: dict[str, Any]) -> Source:

@@ -72,7 +72,7 @@ def find_files(paths: PathLike | Sequence[PathLike], format: str | None = None) 
     return DataFiles(next(iter(by_format)), tuple(files))
 
 
-def absolute(path: PathLike) -> str:
+def absolute_path(path: PathLike) -> str:
     """The path as it can be opened again from another directory."""
     return os.path.abspath(_local(path))
 

@@ -63,7 +63,9 @@ def merged(schemas: Iterable[tuple[str, pa.Schema]], where: str) -> pa.Schema:
         if result is None:
             result, first = plain(schema), name
         elif differs := difference(schema, result):
-            raise InputError(f"{where}: {name}: {differs} as in {first}; all parts of one input need the same columns")
+            raise InputError(
+                f"{where}: {name}: {differs}, compared with {first}; all parts of one input need the same columns"
+            )
         else:
             result = _either_nullable(result, schema)
     if result is None:

@@ -1,0 +1,139 @@
+"""Every registered algorithm × every condition and join type it declares: the invariants of the design."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.conditions import KINDS, Kind
+from conformance.scenario import Run, Scenario, able, check, scenarios, values_of, verify
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.state import joined
+from earlyjoin.state.budget import MemoryLimit
+
+CASES = [pytest.param(name, kind, id=f"{name}-{kind.name}") for kind in KINDS for name in able(kind)]
+relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck))
+by_name = {kind.name: kind for kind in KINDS}
+
+
+def spills(algorithm: str) -> bool:
+    return registry.get(algorithm).description.spills
+
+
+def test_every_algorithm_is_covered() -> None:
+    assert {case.values[0] for case in CASES} == set(registry.names())
+
+
+@pytest.mark.parametrize(("algorithm", "kind"), CASES)
+@given(data=st.data())
+@settings(relaxed, max_examples=120)
+def test_same_rows_as_the_nested_loop(algorithm: str, kind: Kind, data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(kind, spills(algorithm)))
+    if scenario.how in registry.get(algorithm).description.join_types:
+        check(algorithm, kind, scenario)
+
+
+@pytest.mark.parametrize(("algorithm", "kind"), CASES)
+@given(data=st.data())
+@settings(relaxed, max_examples=40)
+def test_snapshot_and_restore_at_any_step(algorithm: str, kind: Kind, data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(kind, spills(algorithm)))
+    moves = data.draw(st.sets(st.integers(0, 40), max_size=3), label="snapshot after these batches")
+    with tempfile.TemporaryDirectory() as spill, tempfile.TemporaryDirectory() as saved:
+        run = Run(algorithm, kind, scenario, Path(spill))
+        going, count = run.yields(), 0
+        while (step := next(going, None)) is not None:
+            if count in moves:
+                run.moved(Path(saved) / str(count))
+                going = run.resumed(step)
+            count += 1
+        run.close()
+    verify(kind, scenario, run.output)
+
+
+@pytest.mark.parametrize(("algorithm", "kind"), CASES)
+@given(data=st.data())
+@settings(relaxed, max_examples=15)
+def test_deterministic(algorithm: str, kind: Kind, data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(kind, spills(algorithm)))
+    outputs, counters = [], []
+    for _ in range(2):
+        with tempfile.TemporaryDirectory() as directory:
+            run = Run(algorithm, kind, scenario, Path(directory))
+            outputs.append([(row["id"], row.get("id_right")) for row in run.whole()])
+            counters.append(run.context.counters.to_dict())
+    assert outputs[0] == outputs[1]
+    assert counters[0] == counters[1]
+
+
+def fixed(how: JoinType, *, rows: int, memory: MemoryLimit, seed: int) -> Scenario:
+    """A scenario of some size that spills and reacts."""
+    rng = random.Random(seed)
+    sides = [
+        [{"k": rng.choice([None, 0, 0, 1, 2, 3, 4, 5]), "id": number, "pad": "p" * rng.randint(0, 9)} for number in range(rows)]
+        for _ in range(2)
+    ]
+    steps, position = [], [0, 0]
+    while min(position) < rows:
+        side = rng.choice([s for s in (0, 1) if position[s] < rows])
+        stop = min(rows, position[side] + rng.randint(1, 9))
+        steps.append(("arrive", side, position[side], stop))
+        position[side] = stop
+        if rng.random() < 0.3:
+            steps.append(("react", rng.randint(1, 5), 0, 0))
+    steps += [("end", 0, 0, 0), ("end", 1, 0, 0), ("finish", 0, 0, 0)]
+    return Scenario(how, (sides[0], sides[1]), steps, memory, 1.0, 16)
+
+
+@pytest.mark.parametrize("algorithm", registry.names())
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.FULL, JoinType.SEMI])
+def test_restored_in_another_process(algorithm: str, how: JoinType, tmp_path: Path) -> None:
+    kind = by_name["equal"]
+    memory = MemoryLimit(rows=16) if spills(algorithm) else MemoryLimit(bytes=2**22)
+    scenario = fixed(how, rows=60, memory=memory, seed=3)
+    (spill := tmp_path / "spill").mkdir()
+    run = Run(algorithm, kind, scenario, spill)
+    going = run.yields()
+    steps = [next(going) for _ in range(12)]
+    run.operator.snapshot().save(tmp_path / "saved")
+    script = {
+        "algorithm": algorithm,
+        "kind": kind.name,
+        "scenario": values_of(scenario),
+        "counters": run.context.counters.to_dict(),
+        "next_tick": run.context.ticks.next_tick,
+        "step": steps[-1],
+    }
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    run.close()
+    other = Path(__file__).with_name("go_on.py")
+    subprocess.run([sys.executable, str(other), str(tmp_path)], check=True, timeout=120)
+    verify(kind, scenario, run.output + json.loads((tmp_path / "output.json").read_text()))
+
+
+def without_rule(*intervals: tuple[object, object]) -> object:
+    """The rule dropped: nothing was ever joined before."""
+    return joined.np.zeros(joined.np.broadcast(*(end for pair in intervals for end in pair)).shape, dtype=bool)
+
+
+@pytest.mark.parametrize("mutation", ["dropped", "inverted"])
+def test_a_broken_exactly_once_rule_is_noticed(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = fixed(JoinType.INNER, rows=40, memory=MemoryLimit(rows=12), seed=1)
+    spilling = [name for name in registry.names() if spills(name)]
+    for algorithm in spilling:
+        check(algorithm, by_name["equal"], scenario)
+    rule = joined.resided_together
+    broken = without_rule if mutation == "dropped" else lambda *intervals: ~rule(*intervals)
+    monkeypatch.setattr(joined, "resided_together", broken)
+    for algorithm in spilling:
+        with pytest.raises(AssertionError):
+            check(algorithm, by_name["equal"], scenario)
