@@ -35,6 +35,7 @@ class Arrival:
     side: int
     batch: pa.RecordBatch | None
     order: int = 0
+    nbytes: int = 0
 
 
 class Inputs(Protocol):
@@ -116,7 +117,7 @@ class ThreadedInputs:
     def release(self, arrival: Arrival) -> None:
         """See :class:`Inputs`."""
         if arrival.batch is not None:
-            self._accounts[arrival.side].release(batch_nbytes(arrival.batch), arrival.batch.num_rows)
+            self._accounts[arrival.side].release(arrival.nbytes, arrival.batch.num_rows)
             with self._changed:
                 self._changed.notify_all()
 
@@ -185,15 +186,16 @@ class ThreadedInputs:
 
     def _put(self, side: int, batch: pa.RecordBatch | None) -> bool:
         """Wait for room and put the batch in; False when reading is to stop."""
+        nbytes = batch_nbytes(batch) if batch is not None else 0
         with self._changed:
             while batch is not None and not self._stopped:
-                if self._accounts[side].try_reserve(batch_nbytes(batch), batch.num_rows):
+                if self._accounts[side].try_reserve(nbytes, batch.num_rows):
                     break
                 self._changed.wait()
             if self._stopped:
                 return False
             self._order += 1
-            self._queues[side].append(Arrival(side, batch, self._order))
+            self._queues[side].append(Arrival(side, batch, self._order, nbytes))
             self._changed.notify_all()
             return True
 

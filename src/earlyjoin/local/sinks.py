@@ -35,7 +35,11 @@ class Sink(ABC):
         self.schema = schema
         self._hidden = target.with_name(f".{target.name}.{os.getpid()}.part")
         self._open = True
-        self._writer = self._start()
+        try:
+            self._writer = self._start()
+        except BaseException:
+            self._hidden.unlink(missing_ok=True)
+            raise
 
     @abstractmethod
     def _start(self) -> Any:
@@ -98,10 +102,16 @@ class CsvSink(Sink):
     def _start(self) -> Any:
         import pyarrow.csv as csv
 
-        return csv.CSVWriter(self._hidden, self.schema)
+        return csv.CSVWriter(self._hidden, csv_schema(self.schema))
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
+        self._writer.write_batch(batch.cast(csv_schema(self.schema)))
+
+
+def csv_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema as Arrow can write it as CSV: without string views and binary views."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
 
 
 class ArrowSink(Sink):
