@@ -1,4 +1,4 @@
-"""Every kind of condition, three times: as users write it, as plain Python over two rows, and as data that exercises it."""
+"""Every kind of condition: as users write it, as plain Python over two rows, and data that exercises it."""
 
 from __future__ import annotations
 

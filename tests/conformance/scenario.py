@@ -13,10 +13,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from conformance.conditions import Kind, Row
-from earlyjoin.algorithms import registry
+from earlyjoin.algorithms import protocol, registry
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan, Slice
+from earlyjoin.algorithms.protocol import Context, Operator, Plan, Slice
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters
@@ -128,7 +128,7 @@ class Run:
         return self.output
 
     def yields(self, first_step: int = 0) -> Iterator[int]:
-        """Run from a step on; gives the number of the step after every batch of matches."""
+        """Run from a step on; gives the number of the scenario's step after every step of the operator."""
         for number in range(first_step, len(self.scenario.steps)):
             for matches in self._call(self.scenario.steps[number]):
                 self._take(matches)
@@ -143,7 +143,7 @@ class Run:
         self.check()
         yield from self.yields(step + 1)
 
-    def _call(self, step: Step) -> Iterator[Matches]:
+    def _call(self, step: Step) -> Iterator[protocol.Step]:
         name, first, start, stop = step
         if name == "arrive":
             return self.operator.arrive(first, self.batches[first].slice(start, stop - start))
@@ -151,10 +151,12 @@ class Run:
             return self.operator.react(Slice(first))
         return self.operator.end(first) if name == "end" else self.operator.finish()
 
-    def _take(self, matches: Matches) -> None:
+    def _take(self, matches: protocol.Step) -> None:
+        self.check()
+        if matches is None:
+            return
         assert 0 < len(matches) <= self.scenario.output_rows, "an output batch is empty or too long"
         self.output += self.plan.output.build(matches.rows, matches.index).to_pylist()
-        self.check()
 
     def check(self) -> None:
         """What must hold at any moment."""

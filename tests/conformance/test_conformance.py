@@ -47,7 +47,7 @@ def test_same_rows_as_the_nested_loop(algorithm: str, kind: Kind, data: st.DataO
 @settings(relaxed, max_examples=40)
 def test_snapshot_and_restore_at_any_step(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
-    moves = data.draw(st.sets(st.integers(0, 40), max_size=3), label="snapshot after these batches")
+    moves = data.draw(st.sets(st.integers(0, 80), max_size=3), label="snapshot after these steps")
     with tempfile.TemporaryDirectory() as spill, tempfile.TemporaryDirectory() as saved:
         run = Run(algorithm, kind, scenario, Path(spill))
         going, count = run.yields(), 0
@@ -79,7 +79,10 @@ def fixed(how: JoinType, *, rows: int, memory: MemoryLimit, seed: int) -> Scenar
     """A scenario of some size that spills and reacts."""
     rng = random.Random(seed)
     sides = [
-        [{"k": rng.choice([None, 0, 0, 1, 2, 3, 4, 5]), "id": number, "pad": "p" * rng.randint(0, 9)} for number in range(rows)]
+        [
+            {"k": rng.choice([None, 0, 0, 1, 2, 3, 4, 5]), "id": number, "pad": "p" * rng.randint(0, 9)}
+            for number in range(rows)
+        ]
         for _ in range(2)
     ]
     steps, position = [], [0, 0]
@@ -103,7 +106,7 @@ def test_restored_in_another_process(algorithm: str, how: JoinType, tmp_path: Pa
     (spill := tmp_path / "spill").mkdir()
     run = Run(algorithm, kind, scenario, spill)
     going = run.yields()
-    steps = [next(going) for _ in range(12)]
+    steps = [next(going) for _ in range(20)]
     run.operator.snapshot().save(tmp_path / "saved")
     script = {
         "algorithm": algorithm,

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.admission import admit
-from earlyjoin.algorithms.protocol import Context, Description, Matches, Operator, Plan, Slice
+from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan, Slice, Step
 from earlyjoin.algorithms.residents import Page, Residents
 from earlyjoin.algorithms.settlement import Settlement, one_sided
 from earlyjoin.algorithms.spilled import PageSlot, SpilledRun, load_run, save_run, spill
@@ -107,8 +107,9 @@ class NestedLoopJoin(Operator):
         self._tile = memory.account("tile of row numbers")
         self._tile.reserve(2 * 8 * context.output_rows)
 
-    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Matches]:
+    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
         """Take the batch in piece by piece, comparing each with the other side's rows in memory."""
+        self.phase = Phase.ARRIVING  # a reactive call may have been abandoned
         self.context.counters.rows_in[side] += batch.num_rows
         keys = None
         if self._key is not None:
@@ -119,21 +120,19 @@ class NestedLoopJoin(Operator):
         self._arriving = Arriving(side, batch, keys)
         return self.resume()
 
-    def end(self, side: int) -> Iterator[Matches]:
+    def end(self, side: int) -> Iterator[Step]:
         """Nothing to do before every side has ended."""
         return self.resume()
 
-    def react(self, work: Slice) -> Iterator[Matches]:
+    def react(self, work: Slice) -> Iterator[Step]:
         """Compare pages of runs until the slice is over."""
         self.phase = Phase.REACTIVE
         while not work.over and self.has_reactive_work():
             work.spend()
-            matches = self._compare_runs()
-            if matches is not None:
-                yield self.count(matches)
+            yield self.count(self._compare_runs())
         self.phase = Phase.CLEANUP if self._finishing else Phase.ARRIVING
 
-    def finish(self) -> Iterator[Matches]:
+    def finish(self) -> Iterator[Step]:
         """Everything that was spilled and not yet compared, then unmatched rows."""
         self.phase = Phase.CLEANUP
         self._finishing = True
@@ -147,25 +146,21 @@ class NestedLoopJoin(Operator):
         """Are there runs that were not compared with each other?"""
         return self._pair is not None or self._next_pair() is not None
 
-    def resume(self) -> Iterator[Matches]:
+    def resume(self) -> Iterator[Step]:
         """Go on with the arriving batch, or with the clean-up."""
         while self._arriving is not None:
-            matches = self._compare_arriving(self._arriving)
-            if matches is not None:
-                yield self.count(matches)
+            yield self.count(self._compare_arriving(self._arriving))
         while self._finishing:
             if self.has_reactive_work():
-                matches = self._compare_runs()
+                yield self.count(self._compare_runs())
             elif self._unmatched.side < len(self._sides):
-                matches = self._next_unmatched(self._unmatched)
+                yield self.count(self._next_unmatched(self._unmatched))
             else:
                 return
-            if matches is not None:
-                yield self.count(matches)
 
     # Arriving
 
-    def _compare_arriving(self, arriving: Arriving) -> Matches | None:
+    def _compare_arriving(self, arriving: Arriving) -> Step:
         """One tile of the piece in hand, or the next piece into memory."""
         other = self._sides[1 - arriving.side]
         if arriving.piece is None:
@@ -240,7 +235,7 @@ class NestedLoopJoin(Operator):
             self._done.mark(found[0], found[1] + 1)
         return None
 
-    def _compare_runs(self) -> Matches | None:
+    def _compare_runs(self) -> Step:
         """One tile of two pages."""
         pair = self._pair or self._next_pair()
         assert pair is not None
@@ -268,7 +263,7 @@ class NestedLoopJoin(Operator):
         right: tuple[Page, int],
         i: Int64,
         j: Int64,
-    ) -> Matches | None:
+    ) -> Step:
         met = joined.resided_together(
             (left[0].arrivals[i], runs[0].departure), (right[0].arrivals[j], runs[1].departure)
         )
@@ -287,7 +282,7 @@ class NestedLoopJoin(Operator):
         holds = self._key.holds(left, i, right, j)
         return i[holds], j[holds]
 
-    def _next_unmatched(self, at: Unmatched) -> Matches | None:
+    def _next_unmatched(self, at: Unmatched) -> Step:
         """The next rows that never matched: from the runs page by page, or from memory if nothing was spilled."""
         if not self.plan.how.gives_unmatched(at.side):
             at.side += 1
@@ -305,7 +300,7 @@ class NestedLoopJoin(Operator):
         at.position = stop
         return one_sided(at.side, residents.rows, numbers)
 
-    def _unmatched_on_disk(self, at: Unmatched) -> Matches | None:
+    def _unmatched_on_disk(self, at: Unmatched) -> Step:
         runs = self._runs[at.side]
         if at.run >= len(runs):
             at.side, at.run, at.page, at.position = at.side + 1, 0, 0, 0

@@ -43,8 +43,9 @@ class OutputSchema:
     ) -> OutputSchema:
         """The output of joining two inputs.
 
-        Columns named in ``shared`` (keys joined as ``on="k"``) appear once, filled from whichever side has the row. A
-        name that both sides have gets the side's suffix. Semi and anti joins give the left columns alone.
+        Columns named in ``shared`` (keys joined as ``on="k"``) appear once: the right one in a right join, in a full
+        join whichever side has the row, else the left one. A name that both sides have gets the side's suffix. Semi
+        and anti joins give the left columns alone.
         """
         if not how.gives_pairs:
             return cls([OutputColumn(field, (position, None)) for position, field in enumerate(left)])
@@ -53,9 +54,7 @@ class OutputSchema:
         for position, field in enumerate(left):
             nullable = field.nullable or how in (JoinType.RIGHT, JoinType.FULL)
             if field.name in shared:
-                other = right.get_field_index(field.name)
-                merged = pa.field(field.name, _merged_type(field.type, right.field(other).type), field.nullable)
-                columns.append(OutputColumn(merged, (position, other)))
+                columns.append(_shared_column(how, position, field, right))
             else:
                 name = field.name + (suffixes[0] if field.name in clashing else "")
                 columns.append(OutputColumn(pa.field(name, field.type, nullable), (position, None)))
@@ -89,7 +88,7 @@ class OutputSchema:
             values = next((taken[s][p] for s, p in enumerate(column.position) if p is not None and p in taken[s]), None)
             if values is None:
                 values = pa.nulls(length, type_)
-            arrays.append(values if values.type == type_ else values.cast(type_))
+            arrays.append(values if values.type == type_ else _cast(values, column.field))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     @staticmethod
@@ -99,15 +98,42 @@ class OutputSchema:
         return column.position[side] if first == side else None
 
 
+def _shared_column(how: JoinType, position: int, field: pa.Field, right: pa.Schema) -> OutputColumn:
+    """A key that both sides have under one name. Only a full join has to mix the values of both sides."""
+    other = right.get_field_index(field.name)
+    if how is JoinType.FULL:
+        type_ = _merged_type(field.type, right.field(other).type)
+        nullable = field.nullable or right.field(other).nullable
+        return OutputColumn(pa.field(field.name, type_, nullable), (position, other))
+    if how is JoinType.RIGHT:
+        return OutputColumn(right.field(other).remove_metadata(), (None, other))
+    return OutputColumn(field.remove_metadata(), (position, None))
+
+
 def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """A type that holds the keys of both sides."""
+    """A type for the keys of both sides."""
     if left == right:
         return left
+    if pa.types.is_date(left) and pa.types.is_timestamp(right):
+        return right  # the other way round the time of day would get lost
+    if pa.types.is_dictionary(left) != pa.types.is_dictionary(right):
+        plain = (type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in (left, right))
+        return _merged_type(*plain)
     try:
         both = [pa.schema([pa.field("key", type_)]) for type_ in (left, right)]
         return pa.unify_schemas(both, promote_options="permissive").field(0).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return left
+
+
+def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return values.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"a value of key column {field.name!r} ({values.type}) does not fit {field.type}, the common type of both "
+            f"inputs: {error}; name the key twice, as in equal({field.name!r}, {field.name!r}), to keep both columns"
+        ) from error
 
 
 def _check_names(names: list[str], suffixes: tuple[str, str]) -> None:

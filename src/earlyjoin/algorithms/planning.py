@@ -27,7 +27,7 @@ def make_plan(
     bound = bind(condition, left, right)
     output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes)
     joined_row = output
-    if not kind.gives_pairs:
+    if not kind.gives_pairs and bound.filters:  # else nobody looks at it, and its names may clash
         joined_row = OutputSchema.of(left, right, JoinType.INNER, shared=bound.shared, suffixes=suffixes)
     for filter_ in bound.filters:
         filter_.bind(joined_row.schema)

@@ -5,10 +5,10 @@
         arrive(side, batch)*      react(slice)*         end(side), once a side       finish(), once
     ──▶ arriving ───────────▶ reactive (inputs silent) ──▶ arriving … ─────────▶ cleanup ──▶ done
 
-Each call returns an iterator of :class:`Matches`, each no longer than ``context.output_rows``. The driver takes them
-one by one and may look at its inputs in between. The state of an operator is complete between two of them: it may be
-snapshot there, and ``resume()`` in the same or in a restored operator goes on where the interrupted call stood. The
-next call may come only when the last one is exhausted.
+Each call returns an iterator of steps: :class:`Matches` no longer than ``context.output_rows``, or None for a bounded
+step that found nothing. The driver takes them one by one and may look at its inputs, or stop, in between. The state of an
+operator is complete between two steps: it may be snapshot there, and ``resume()`` in the same or in a restored operator
+goes on where the interrupted call stood. The next call may come only when the last one is exhausted.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ class Matches:
 
     def __len__(self) -> int:
         return next(len(index) for index in self.index if index is not None)
+
+
+Step = Matches | None
+"""What a bounded piece of work found; None when it found nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,23 +125,23 @@ class Operator(ABC):
             context.counters.rows_in = [0] * plan.sides
 
     @abstractmethod
-    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Matches]:
+    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
         """One batch of input has come: join it with what is in memory, keep it, spill if memory is full."""
 
     @abstractmethod
-    def end(self, side: int) -> Iterator[Matches]:
+    def end(self, side: int) -> Iterator[Step]:
         """No more batches of this side will come."""
 
     @abstractmethod
-    def react(self, work: Slice) -> Iterator[Matches]:
+    def react(self, work: Slice) -> Iterator[Step]:
         """The inputs are silent: do a bounded piece of work on what lies on disk."""
 
     @abstractmethod
-    def finish(self) -> Iterator[Matches]:
+    def finish(self) -> Iterator[Step]:
         """Every side has ended: join whatever was never joined."""
 
     @abstractmethod
-    def resume(self) -> Iterator[Matches]:
+    def resume(self) -> Iterator[Step]:
         """Go on with a call whose iterator was abandoned; nothing when there is none."""
 
     @abstractmethod
@@ -160,7 +164,8 @@ class Operator(ABC):
     def close(self) -> None:
         """Let go of memory and files. Idempotent."""
 
-    def count(self, matches: Matches) -> Matches:
+    def count(self, step: Step) -> Step:
         """Book results under the present phase."""
-        self.context.counters.results[self.phase] += len(matches)
-        return matches
+        if step is not None:
+            self.context.counters.results[self.phase] += len(step)
+        return step

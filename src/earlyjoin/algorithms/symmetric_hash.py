@@ -25,7 +25,7 @@ import pyarrow as pa
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.admission import admit
 from earlyjoin.algorithms.hashed_side import HashedSide
-from earlyjoin.algorithms.protocol import Context, Description, Matches, Operator, Plan, Slice
+from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan, Slice, Step
 from earlyjoin.algorithms.settlement import Settlement, one_sided
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import Capability
@@ -89,7 +89,7 @@ class SymmetricHashJoin(Operator):
         self._out.reserve(2 * 8 * context.output_rows)
         self._found = np.empty((2, context.output_rows), dtype=np.int64)
 
-    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Matches]:
+    def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
         """Keep the batch and probe the other side with it."""
         mine = self._sides[side]
         self.context.counters.rows_in[side] += batch.num_rows
@@ -107,17 +107,17 @@ class SymmetricHashJoin(Operator):
         self._work.append(Probe(side, batch, keys, first, Cursor(), matched))
         return self.resume()
 
-    def end(self, side: int) -> Iterator[Matches]:
+    def end(self, side: int) -> Iterator[Step]:
         """Rows of the other side that have no match by now have none."""
         self._ended[side] = True
         self._work.append(Unmatched(1 - side, None, None))
         return self.resume()
 
-    def react(self, work: Slice) -> Iterator[Matches]:
+    def react(self, work: Slice) -> Iterator[Step]:
         """Nothing ever lies on disk."""
         return iter(())
 
-    def finish(self) -> Iterator[Matches]:
+    def finish(self) -> Iterator[Step]:
         """Everything went out when the sides ended."""
         self.phase = Phase.CLEANUP
         return self.resume()
@@ -126,15 +126,13 @@ class SymmetricHashJoin(Operator):
         """Never: nothing lies on disk."""
         return False
 
-    def resume(self) -> Iterator[Matches]:
+    def resume(self) -> Iterator[Step]:
         """Work through what has arrived, a bounded step at a time."""
         while self._work:
             task = self._work[0]
-            matches = self._probe(task) if isinstance(task, Probe) else self._unmatched(task)
-            if matches is not None:
-                yield self.count(matches)
+            yield self.count(self._probe(task) if isinstance(task, Probe) else self._unmatched(task))
 
-    def _probe(self, task: Probe) -> Matches | None:
+    def _probe(self, task: Probe) -> Step:
         how, other = self.plan.how, self._sides[1 - task.side]
         found, rows = 0, BatchRows(task.batch)
         stored = other.keys.keys()
@@ -170,7 +168,7 @@ class SymmetricHashJoin(Operator):
             return task.matched
         return flags[task.first : task.first + task.batch.num_rows]
 
-    def _unmatched(self, task: Unmatched) -> Matches | None:
+    def _unmatched(self, task: Unmatched) -> Step:
         """The next rows without a match; after the last ones the side is forgotten."""
         side = self._sides[task.side]
         source: Rows = side.rows if task.batch is None else BatchRows(task.batch)

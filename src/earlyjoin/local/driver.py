@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from earlyjoin.algorithms.protocol import Matches, Operator, Slice
+from earlyjoin.algorithms.protocol import Matches, Operator, Slice, Step
 from earlyjoin.algorithms.reading import Ratio
 from earlyjoin.local.inputs import Arrival, Inputs
 
@@ -35,25 +35,34 @@ class Driver:
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
+        for step in self._steps():
+            if step is not None:
+                yield step
+            if self.stopping():
+                return
+
+    def _steps(self) -> Iterator[Step]:
         yield from self.operator.resume()
-        while not all(self.ended) and not self.stopping():
+        while not all(self.ended):
             arrival = self._next_arrival()
             if arrival is not None:
                 yield from self._deliver(arrival)
-            elif not self.stopping():
+            else:
+                yield None
                 yield from self.operator.react(Slice(REACT_STEPS, self._interrupting))
-        if not self.stopping():
-            yield from self.operator.finish()
+        yield from self.operator.finish()
 
     def _interrupting(self) -> bool:
-        return self.inputs.waiting() or self.stopping()
+        return self.inputs.waiting(self._wanted_side()) or self.stopping()
+
+    def _wanted_side(self) -> int | None:
+        return None if self.reading is None else self.reading.next_side(self.rows_taken, self.ended)
 
     def _next_arrival(self) -> Arrival | None:
-        side = None if self.reading is None else self.reading.next_side(self.rows_taken, self.ended)
         wait_s = self.wait_s if self.operator.has_reactive_work() else None
-        return self.inputs.take(side, wait_s)
+        return self.inputs.take(self._wanted_side(), wait_s)
 
-    def _deliver(self, arrival: Arrival) -> Iterator[Matches]:
+    def _deliver(self, arrival: Arrival) -> Iterator[Step]:
         if arrival.batch is None:
             if not self.ended[arrival.side]:
                 self.ended[arrival.side] = True

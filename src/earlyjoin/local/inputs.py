@@ -23,19 +23,20 @@ from earlyjoin.state.clock import Clock
 from earlyjoin.state.sizes import batch_nbytes
 
 _STOP_LOOK_S = 0.1
-"""Whoever waits looks this often whether the query is to stop: a signal handler can set a flag but must not take a lock."""
+"""Whoever waits looks this often whether to stop: a signal handler can set a flag, but must not take a lock."""
 _STOP_WAIT_S = 0.5
 """How long the end of a query waits for its readers, all of them together."""
 
 
 @dataclass(slots=True)
 class Arrival:
-    """A batch of one side, or its end (``batch`` is None)."""
+    """A batch of one side, or its end (``batch`` is None), or its failure behind all that came before."""
 
     side: int
     batch: pa.RecordBatch | None
     order: int = 0
     nbytes: int = 0
+    failure: EarlyJoinError | None = None
 
 
 class Inputs(Protocol):
@@ -48,8 +49,8 @@ class Inputs(Protocol):
         """
         ...
 
-    def waiting(self) -> bool:
-        """Could ``take`` return something at once?"""
+    def waiting(self, side: int | None) -> bool:
+        """Could ``take`` return something of ``side`` (None: of any) at once?"""
         ...
 
     def release(self, arrival: Arrival) -> None:
@@ -83,7 +84,6 @@ class ThreadedInputs:
         self._accounts = _accounts(budget, len(sources))
         self._changed = threading.Condition()
         self._queues: list[deque[Arrival]] = [deque() for _ in sources]
-        self._failure: BaseException | None = None
         self._stopped = False
         self._order = 0
         self._threads = [
@@ -100,19 +100,17 @@ class ThreadedInputs:
         deadline = None if wait_s is None else self._clock.now() + wait_s
         with self._changed:
             while True:
-                if self._failure is not None:
-                    raise self._failure
                 queue = self._first_filled(side)
                 if queue is not None:
-                    return queue.popleft()
+                    return _checked(queue.popleft())
                 left = None if deadline is None else deadline - self._clock.now()
                 if (left is not None and left <= 0) or self._stopping():
                     return None
                 self._changed.wait(_STOP_LOOK_S if left is None else min(left, _STOP_LOOK_S))
 
-    def waiting(self) -> bool:
+    def waiting(self, side: int | None) -> bool:
         """See :class:`Inputs`."""
-        return self._failure is not None or any(self._queues)
+        return self._first_filled(side) is not None
 
     def release(self, arrival: Arrival) -> None:
         """See :class:`Inputs`."""
@@ -157,11 +155,11 @@ class ThreadedInputs:
                         return
             self._put(side, None)
         except EarlyJoinError as error:
-            self._fail(error)
+            self._put(side, None, error)
         except Exception as error:
             failure = SourceError(f"input {source.name!r} failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
-            self._fail(failure)
+            self._put(side, None, failure)
 
     def _pieces(self, side: int, source: Source, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch cut so that each piece fits half of the side's share: one is joined while the next is read."""
@@ -184,7 +182,7 @@ class ThreadedInputs:
             yield piece
             start += count
 
-    def _put(self, side: int, batch: pa.RecordBatch | None) -> bool:
+    def _put(self, side: int, batch: pa.RecordBatch | None, failure: EarlyJoinError | None = None) -> bool:
         """Wait for room and put the batch in; False when reading is to stop."""
         nbytes = batch_nbytes(batch) if batch is not None else 0
         with self._changed:
@@ -195,14 +193,15 @@ class ThreadedInputs:
             if self._stopped:
                 return False
             self._order += 1
-            self._queues[side].append(Arrival(side, batch, self._order, nbytes))
+            self._queues[side].append(Arrival(side, batch, self._order, nbytes, failure))
             self._changed.notify_all()
             return True
 
-    def _fail(self, error: BaseException) -> None:
-        with self._changed:
-            self._failure = error
-            self._changed.notify_all()
+
+def _checked(arrival: Arrival) -> Arrival:
+    if arrival.failure is not None:
+        raise arrival.failure
+    return arrival
 
 
 def _accounts(budget: Budget, sides: int) -> list[Account]:

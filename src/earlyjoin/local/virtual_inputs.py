@@ -45,11 +45,12 @@ class VirtualInputs:
         self._next[chosen] = None if arrival.batch is None else self._advance(chosen, at_s)
         return arrival
 
-    def waiting(self) -> bool:
+    def waiting(self, side: int | None) -> bool:
         """See :class:`~earlyjoin.local.inputs.Inputs`; asking takes a little virtual time."""
         self._clock.sleep(_REACTIVE_STEP_S)
         now = self._clock.now() - self._start_s
-        return any(entry is not None and entry[0] <= now for entry in self._next)
+        ready = [entry for s, entry in enumerate(self._next) if entry is not None and side in (None, s)]
+        return any(entry[0] <= now for entry in ready)
 
     def release(self, arrival: Arrival) -> None:
         """See :class:`~earlyjoin.local.inputs.Inputs`; nothing is buffered."""

@@ -7,6 +7,7 @@ of their own, whose bookings count against the whole as well.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -54,8 +55,8 @@ class MemoryLimit:
         found = _SIZE.fullmatch(str(text))
         unit = found.group(2).lower() if found else ""
         if found and unit in ("row", "rows") and float(found.group(1)).is_integer():
-            return cls(rows=int(found.group(1)))
-        if not found or unit not in _UNITS:
+            return cls(rows=int(float(found.group(1))))
+        if not found or unit not in _UNITS or math.isinf(float(found.group(1)) * _UNITS[unit]):
             raise InputError(f"memory {text!r} is not a size; write for example 64MB, 1.5GiB or 300000rows")
         return cls(bytes=int(float(found.group(1)) * _UNITS[unit]))
 

@@ -2,7 +2,7 @@
 
 Fixed-width values lie in one array, strings and bytes in one heap with 64-bit offsets; booleans take a byte. Validity
 is a byte a row and exists only once a null has come. Types without a flat form (lists, structs, dictionaries) are
-kept as chunks.
+kept as chunks, without the views that may be inside them.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ class _Nullable(Column):
 
     def _append_validity(self, values: pa.Array) -> None:
         if self._valid is None and values.null_count:
-            self._valid = Growable(np.uint8, self._account)
-            self._valid.extend(self._length)[:] = 1
+            valid = Growable(np.uint8, self._account)
+            valid.extend(self._length)[:] = 1
+            self._valid = valid  # only now: a refusal must not leave flags that are shorter than the column
         if self._valid is not None:
             self._valid.append(
                 pc.is_valid(values).cast(pa.uint8()).to_numpy(zero_copy_only=False)
@@ -99,9 +100,13 @@ class FixedColumn(_Nullable):
         self._values = Growable(np.dtype((np.void, self._stored.byte_width)), account)
 
     def append(self, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
         flat = values.cast(self._stored) if self._stored is not self.type else values
-        raw = np.frombuffer(flat.buffers()[1] or b"", dtype=self._values.whole.dtype)
-        self._values.append(raw[flat.offset : flat.offset + len(flat)])
+        # By bytes: a buffer may end in padding that is not a whole value.
+        width = self._values.row_nbytes
+        raw = np.frombuffer(flat.buffers()[1], dtype=np.uint8)[flat.offset * width : (flat.offset + len(flat)) * width]
+        self._values.append(raw.view(self._values.whole.dtype))
         self._append_validity(values)
 
     def take(self, index: pa.Array) -> pa.Array:
@@ -136,18 +141,19 @@ class HeapColumn(_Nullable):
         self._heap = Growable(np.uint8, account)
 
     def append(self, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
         flat = values if values.type == self._stored else values.cast(self._stored)
         _, offsets_buffer, data_buffer = flat.buffers()
         offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[flat.offset : flat.offset + len(flat) + 1]
         if self._offsets.length == 0:
             self._offsets.append(np.zeros(1, dtype=np.int64))
-        if len(flat):
-            data = np.frombuffer(data_buffer or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
-            # Room for the offsets first: a refusal must leave offsets and heap of the same length.
-            self._offsets.ensure(self._offsets.length + len(flat))
-            shift = self._heap.length - offsets[0]
-            self._heap.append(data)
-            self._offsets.append(offsets[1:] + shift)
+        data = np.frombuffer(data_buffer or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+        # Room for the offsets first: a refusal must leave offsets and heap of the same length.
+        self._offsets.ensure(self._offsets.length + len(flat))
+        shift = self._heap.length - offsets[0]
+        self._heap.append(data)
+        self._offsets.append(offsets[1:] + shift)
         self._append_validity(values)
 
     def take(self, index: pa.Array) -> pa.Array:
@@ -179,19 +185,24 @@ class ChunkedColumn(Column):
 
     def __init__(self, type_: pa.DataType, account: Account) -> None:
         super().__init__(type_, account)
+        self._stored = _without_inner_views(type_)
         self._chunks: list[pa.Array] = []
         self._nbytes = 0
 
     def append(self, values: pa.Array) -> None:
         if len(values) == 0:
             return
+        values = _converted(values, self._stored)
         self._account.reserve(array_nbytes(values))
         self._nbytes += array_nbytes(values)
         self._chunks.append(values)
 
     def take(self, index: pa.Array) -> pa.Array:
-        taken = pa.chunked_array(self._chunks, type=self.type).take(index)
-        return taken.chunk(0) if taken.num_chunks == 1 else pa.concat_arrays(taken.chunks or [pa.array([], self.type)])
+        taken = pa.chunked_array(self._chunks, type=self._stored).take(index)
+        whole = (
+            taken.chunk(0) if taken.num_chunks == 1 else pa.concat_arrays(taken.chunks or [pa.array([], taken.type)])
+        )
+        return _converted(whole, self.type)
 
     def truncate(self, length: int) -> None:
         kept: list[pa.Array] = []
@@ -228,11 +239,45 @@ def column_for(type_: pa.DataType, account: Account) -> Column:
 def take_array(values: pa.Array, index: pa.Array) -> pa.Array:
     """``values.take(index)`` for every type, views included (Arrow has no kernel for those)."""
     if not (pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type)):
-        return values.take(index)
+        return _converted(_converted(values, _without_inner_views(values.type)).take(index), values.type)
     # A view is 16 bytes that point into shared data buffers: gather the views, share the data.
     validity, views, *data = values.buffers()
     fixed = pa.Array.from_buffers(pa.binary(16), len(values), [validity, views], offset=values.offset).take(index)
     return pa.Array.from_buffers(values.type, len(fixed), [*fixed.buffers(), *data])
+
+
+def _without_inner_views(type_: pa.DataType) -> pa.DataType:
+    """The type with large strings and bytes for the views inside lists, structs, maps and extensions."""
+    is_, inner = pa.types, _without_inner_views
+    if is_.is_string_view(type_):
+        return pa.large_string()
+    if is_.is_binary_view(type_):
+        return pa.large_binary()
+    if isinstance(type_, pa.BaseExtensionType):
+        plain = inner(type_.storage_type)
+        return type_ if plain == type_.storage_type else plain
+    if is_.is_struct(type_):
+        return pa.struct([field.with_type(inner(field.type)) for field in type_])
+    if is_.is_map(type_):
+        key, item = (field.with_type(inner(field.type)) for field in (type_.key_field, type_.item_field))
+        return pa.map_(key, item, keys_sorted=type_.keys_sorted)
+    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
+        field = type_.value_field.with_type(inner(type_.value_type))
+        if is_.is_large_list(type_):
+            return pa.large_list(field)
+        return pa.list_(field, type_.list_size if is_.is_fixed_size_list(type_) else -1)
+    return type_
+
+
+def _converted(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """From a type to its form without inner views, or back."""
+    if values.type == type_:
+        return values
+    if isinstance(values.type, pa.BaseExtensionType):
+        return values.storage.cast(type_)
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
+    return values.cast(type_)
 
 
 def contiguous(index: Int64) -> bool:

@@ -59,8 +59,9 @@ class KeyStore:
 
     def _append_validity(self, valid: Bool | None, first: int, count: int) -> None:
         if self._valid is None and valid is not None:
-            self._valid = Growable(np.bool_, self._account)
-            self._valid.extend(first)[:] = True
+            flags = Growable(np.bool_, self._account)
+            flags.extend(first)[:] = True
+            self._valid = flags  # only now: a refusal must not leave flags that are shorter than the keys
         if self._valid is not None:
             self._valid.append(np.ones(count, dtype=np.bool_) if valid is None else valid)
 

@@ -17,6 +17,8 @@ def batch_nbytes(batch: pa.RecordBatch) -> int:
 def array_nbytes(values: pa.Array) -> int:
     """Bytes of the values of an array; see :func:`batch_nbytes`."""
     type_ = values.type
+    if len(values) == 0:
+        return 0
     if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
         validity, views, *_ = values.buffers()
         lengths = np.frombuffer(views, dtype=np.int32)[::4][values.offset : values.offset + len(values)]
@@ -27,7 +29,27 @@ def array_nbytes(values: pa.Array) -> int:
         entries = max(1, len(values.dictionary))
         share = min(1.0, len(values) / entries)
         return int(values.indices.nbytes + share * array_nbytes(values.dictionary))
-    return int(values.nbytes)
+    if isinstance(type_, pa.BaseExtensionType):
+        return array_nbytes(values.storage)
+    children = _children(values)
+    if children is None:
+        return int(values.nbytes)
+    validity = values.buffers()[0]
+    return sum(map(array_nbytes, children)) + (len(values) // 8 if validity is not None else 0)
+
+
+def _children(values: pa.Array) -> list[pa.Array] | None:
+    """What lies inside nested values, offsets included, cut to the rows of a slice; None for flat values."""
+    is_, type_ = pa.types, values.type
+    if is_.is_struct(type_):
+        return [values.field(position) for position in range(type_.num_fields)]
+    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_map(type_):
+        offsets = values.offsets
+        start, stop = offsets[0].as_py(), offsets[-1].as_py()
+        return [offsets, values.values.slice(start, stop - start)]
+    if is_.is_fixed_size_list(type_):
+        return [values.values.slice(values.offset * type_.list_size, len(values) * type_.list_size)]
+    return None
 
 
 def likely_row_nbytes(schema: pa.Schema) -> int:

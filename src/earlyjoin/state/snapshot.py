@@ -37,7 +37,12 @@ class Snapshot:
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write everything into a new or empty directory."""
         path = Path(directory)
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SnapshotError(
+                f"cannot save state in {str(path)!r}: {error.strerror}; name another directory"
+            ) from error
         if any(path.iterdir()):
             raise SnapshotError(f"{str(path)!r} is not empty; a saved state needs a directory of its own")
         arrays: dict[str, str] = {}
@@ -66,18 +71,21 @@ class Snapshot:
             manifest = json.loads((path / _MANIFEST).read_text())
         except FileNotFoundError:
             raise SnapshotError(f"{str(path)!r} holds no complete saved state ({_MANIFEST} is missing)") from None
-        if manifest.get("format") != FORMAT:
-            raise SnapshotError(f"{str(path)!r} has state format {manifest.get('format')}, this version reads {FORMAT}")
-        tables = {}
-        for name, file in manifest["tables"].items():
-            with pa.OSFile(str(path / file), "rb") as source:
-                tables[name] = pa.ipc.open_file(source).read_all()
-        return cls(
-            values=manifest["values"],
-            arrays={name: np.load(path / file, allow_pickle=False) for name, file in manifest["arrays"].items()},
-            tables=tables,
-            files={name: path / file for name, file in manifest["files"].items()},
-        )
+        except (OSError, ValueError) as error:
+            raise SnapshotError(f"{str(path)!r} holds no saved state that can be read: {error}") from error
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        if found != FORMAT:
+            raise SnapshotError(f"{str(path)!r} has state format {found}, this version reads {FORMAT}")
+        files = {name: path / file for name, file in manifest["files"].items()}
+        missing = sorted(str(file) for file in files.values() if not file.is_file())
+        if missing:
+            raise SnapshotError(f"{str(path)!r} holds a damaged saved state: {missing[0]} is missing")
+        try:
+            arrays = {name: np.load(path / file, allow_pickle=False) for name, file in manifest["arrays"].items()}
+            tables = {name: _read_table(path / file) for name, file in manifest["tables"].items()}
+        except (OSError, ValueError) as error:
+            raise SnapshotError(f"{str(path)!r} holds a damaged saved state: {error}") from error
+        return cls(manifest["values"], arrays, tables, files)
 
     def nested(self, prefix: str, inner: Snapshot) -> None:
         """Put another snapshot inside this one under a prefix."""
@@ -94,3 +102,8 @@ class Snapshot:
             return {name.removeprefix(start): value for name, value in things.items() if name.startswith(start)}
 
         return Snapshot(self.values[prefix], inside(self.arrays), inside(self.tables), inside(self.files))
+
+
+def _read_table(path: Path) -> pa.Table:
+    with pa.OSFile(str(path), "rb") as source:
+        return pa.ipc.open_file(source).read_all()

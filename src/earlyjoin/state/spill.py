@@ -61,7 +61,7 @@ class SpillDirectory:
     def close(self) -> None:
         """Remove the directory and everything in it."""
         if self._path is not None:
-            shutil.rmtree(self._path, ignore_errors=True)
+            _remove(self._path)
             self._path = None
         if self._lock is not None:
             os.close(self._lock)
@@ -87,9 +87,18 @@ def sweep(root: Path) -> list[Path]:
                 continue  # its process is alive
             finally:
                 os.close(handle)
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
             removed.append(path)
     return removed
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory, its lock last: should this be interrupted, the next sweep still knows it for abandoned."""
+    with contextlib.suppress(OSError):
+        for entry in path.iterdir():
+            if entry.name != _LOCK:
+                entry.unlink()
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

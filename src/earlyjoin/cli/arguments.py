@@ -1,0 +1,190 @@
+"""What the command line accepts, and its help."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from earlyjoin import __version__
+
+EXIT_DONE, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+_DESCRIPTION = """\
+Joins data while it is still arriving: the first rows at once, every row exactly
+once, inside a memory budget."""
+
+_EPILOG = """\
+examples:
+  earlyjoin demo
+  earlyjoin join orders.parquet items.parquet --on orderkey -o joined.parquet
+  earlyjoin join trades.csv quotes.csv --on symbol --band time:5s --limit 1000
+
+exit codes: 0 done, 1 failed, 2 bad arguments or input, 130 interrupted (what was
+found is kept and valid). EARLYJOIN_DEBUG=1 in the environment adds a traceback
+to errors."""
+
+_JOIN_DESCRIPTION = """\
+Joins two inputs while they are read. LEFT and RIGHT are files, directories or
+quoted patterns such as 'part-*.parquet', of Parquet, CSV, Arrow IPC or JSON lines.
+
+Rows go to the file named with -o. Without -o they go to standard output as CSV;
+on a terminal the first 20 are shown and all are counted, unless --limit says how
+many to print. With --json and without -o they are counted, not printed. Progress
+and messages go to standard error."""
+
+_JOIN_EPILOG = """\
+examples:
+  earlyjoin join orders.parquet items.parquet --on orderkey -o joined.parquet
+  earlyjoin join people.csv visits.csv --on id=person_id --how left --limit 10
+  earlyjoin join trades.parquet quotes.parquet --on symbol --band time:5s --json
+  earlyjoin join calls.csv shifts.csv --overlap start,stop=begin,end -o covered.csv
+  earlyjoin join a.csv b.csv --where 'low<=price' --where 'high>price' --explain
+  earlyjoin join a.csv b.csv --on k --arrivals-left bursty:1ms:50:200ms --limit 9
+
+Column names with commas, colons or operators in them are quoted with double
+quotes or backticks: --on '"order, id"=id'.
+
+Ctrl-C ends the join and keeps what was found as NAME.partial.EXT beside the
+output; a second Ctrl-C aborts at once and keeps nothing."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors as the rest of the command line has them: two plain lines."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_BAD_INPUT, f"earlyjoin: {message}\ntry '{self.prog} --help'\n")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The arguments as a namespace with ``command``; exits with 2 and a message when they are wrong."""
+    parser = _parser()
+    known, unknown = parser.parse_known_args(arguments)
+    if unknown and known.command == "join" and not any(text.startswith("-") for text in unknown):
+        inputs = [known.left, known.right, *unknown]
+        parser.error(f"this version joins two inputs, got {len(inputs)}: {', '.join(inputs)}")
+    if unknown:
+        parser.error(f"unknown argument: {' '.join(unknown)}")
+    if known.command is None:
+        parser.error("say what to do: join, demo or algorithms")
+    return known
+
+
+def _parser() -> _Parser:
+    def raw(prog: str) -> argparse.HelpFormatter:
+        return argparse.RawDescriptionHelpFormatter(prog, max_help_position=27)
+
+    parser = _Parser(
+        prog="earlyjoin", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=raw, allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"earlyjoin {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    join = commands.add_parser(
+        "join",
+        help="join two inputs",
+        description=_JOIN_DESCRIPTION,
+        epilog=_JOIN_EPILOG,
+        formatter_class=raw,
+        allow_abbrev=False,
+        usage="earlyjoin join LEFT RIGHT --on COLUMN [other conditions and options]",
+    )
+    join.add_argument("left", metavar="LEFT")
+    join.add_argument("right", metavar="RIGHT")
+    _add_conditions(join)
+    _add_results(join)
+    _add_running(join)
+    _add_reading(join)
+    demo = commands.add_parser(
+        "demo",
+        help="watch two bursty sources being joined",
+        description="Joins two generated sources that arrive in bursts, live, and ends with what came when.",
+        allow_abbrev=False,
+    )
+    demo.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="how long it takes (default 10)")
+    demo.add_argument("--seed", type=int, default=0, metavar="N", help="other data and other bursts (default 0)")
+    demo.add_argument("-q", "--quiet", action="store_true", help="print only what came when, at the end")
+    commands.add_parser("algorithms", help="list the algorithms and what they can do", allow_abbrev=False)
+    return parser
+
+
+def _add_conditions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "condition",
+        "Each may be repeated; all must hold. Without =RIGHT the columns have the same names on both sides.",
+    )
+    add = group.add_argument
+    add("--on", action="append", metavar="L=R", help="equal columns: k, a=b, or several: a=b,c")
+    add("--band", action="append", metavar="L=R:EPS", help="at most EPS apart; EPS is a number or a time such as 5s")
+    add("--where", action="append", metavar="L<R", help="compares a left with a right column: < <= > >= = <>")
+    add("--overlap", action="append", metavar="S,E=S,E", help="intervals from column S to column E that overlap")
+    add("--intersect", action="append", metavar="RECT=RECT", help="rectangles x1,y1,x2,y2 that intersect")
+    add("--near", action="append", metavar="X,Y=X,Y:EPS", help="points at most EPS apart, in any number of columns")
+    add("--null-safe", action="store_true", help="--on: null equals null")
+    how = ("inner", "left", "right", "full", "semi", "anti")
+    add("--how", choices=how, default="inner", metavar="TYPE", help=f"{', '.join(how)} (default inner)")
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("result").add_argument
+    add("-o", "--output", metavar="PATH", help="write to this file: .parquet, .csv, .arrow or .jsonl")
+    add("--overwrite", action="store_true", help="replace the output if it exists")
+    add("--limit", type=_rows, metavar="N", help="stop after N rows")
+    add("--suffixes", metavar="L,R", help="added to column names that both inputs have (default ',_right')")
+    add("--json", action="store_true", help="end with a summary as one JSON object on standard output")
+    add("--explain", action="store_true", help="print what would be done and why, and stop")
+    add("-q", "--quiet", action="store_true", help="no progress and no messages but errors")
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("running").add_argument
+    add("--algorithm", default="auto", metavar="NAME", help="auto, or one that 'earlyjoin algorithms' lists")
+    add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
+    add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
+    add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
+    add("--reading", default="1:1", metavar="A:B", help="read A rows of LEFT for B rows of RIGHT (default 1:1)")
+    driving = ("auto", "pull", "push")
+    text = "pull: read as --reading says; push: take what comes first; auto: push if an input is slow (default)"
+    add("--driving", choices=driving, default="auto", metavar="WAY", help=text)
+    add("--wait", default="25ms", metavar="TIME", help="silence after which disk work starts (default 25ms)")
+    add("--batch-rows", type=_positive, default=65536, metavar="N", help="most rows in a batch (default 65536)")
+    add("--seed", type=int, default=0, metavar="N", help="for everything that is random (default 0)")
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("inputs").add_argument
+    formats = ("parquet", "csv", "arrow", "json")
+    for side in ("left", "right"):
+        text = f"format of {side.upper()}, if its name does not tell: {', '.join(formats)}"
+        add(f"--format-{side}", choices=formats, metavar="NAME", help=text)
+    for side in ("left", "right"):
+        add(f"--{side}-columns", metavar="A,B", help=f"read only these columns of {side.upper()}")
+    add("--delimiter", metavar="CHAR", help="between the fields of CSV inputs (default ',', and tab in .tsv files)")
+    for side in ("left", "right"):
+        text = f"let {side.upper()} arrive as over a network: reliable:1ms, bursty:1ms:50:200ms, …"
+        add(f"--arrivals-{side}", metavar="SPEC", help=text)
+    add(
+        "--packet-rows", type=_positive, default=1000, metavar="N", help="rows in a packet of --arrivals (default 1000)"
+    )
+
+
+def _rows(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _positive(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds between 0.1 and 3600")
+    return seconds

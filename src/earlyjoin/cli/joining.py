@@ -1,0 +1,129 @@
+"""``earlyjoin join``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from earlyjoin.cli import live
+from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
+from earlyjoin.cli.conditions import condition_of, split
+from earlyjoin.cli.inputs import open_inputs
+from earlyjoin.cli.interruption import Forced, Interruption
+from earlyjoin.cli.outputs import Output, choose_output
+from earlyjoin.errors import InputError
+from earlyjoin.local.options import JoinOptions
+from earlyjoin.local.query import Query, State
+from earlyjoin.local.sinks import check_target
+from earlyjoin.predicates import parse_duration
+from earlyjoin.state.budget import format_bytes
+
+if TYPE_CHECKING:
+    from earlyjoin.cli.live import Line
+
+
+def run(options: argparse.Namespace) -> int:
+    """Join two inputs as the options say."""
+    if options.engine == "spark":
+        raise InputError("--engine spark: this version has only the local engine; leave --engine out")
+    if options.output is not None and not options.explain:
+        check_target(options.output, overwrite=options.overwrite)
+    condition = condition_of(options)
+    how = _join_options(options)
+    query = Query(open_inputs(options), condition, how)
+    if options.explain:
+        print(query.explain())
+        return EXIT_DONE
+    with query, Interruption(query) as interruption:
+        output = choose_output(options, query.schema)
+        try:
+            complete = _execute(query, output, options, interruption)
+            result = output.finish() if complete else output.keep_partial()
+        except BaseException:
+            output.abort()
+            raise
+    if options.json:
+        print(json.dumps(query.summary()))
+    if not complete:
+        print(f"earlyjoin: interrupted: {result}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    if not options.quiet and not options.json:
+        print(_closing(query, result), file=sys.stderr)
+    return EXIT_DONE
+
+
+def _join_options(options: argparse.Namespace) -> JoinOptions:
+    settings = {"suffixes": _suffixes(options.suffixes)} if options.suffixes is not None else {}
+    return JoinOptions(
+        how=options.how,
+        algorithm=options.algorithm,
+        memory=options.memory,
+        reading=options.reading,
+        driving=options.driving,
+        wait_ms=_milliseconds(options.wait),
+        batch_rows=options.batch_rows,
+        spill_directory=options.spill_dir,
+        seed=options.seed,
+        **settings,
+    )
+
+
+def _execute(query: Query, output: Output, options: argparse.Namespace, interruption: Interruption) -> bool:
+    """Take every row to the output; False when it was interrupted before the last one."""
+    batches = query.limited(options.limit)
+    with live.line_for(query, quiet=options.quiet) as line:
+        try:
+            while True:
+                with interruption.may_force():
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                _give(output, batch, line, interruption)
+        except Forced:
+            return False
+    return not interruption.asked or query.state is State.FINISHED or output.rows == options.limit
+
+
+def _give(output: Output, batch: object, line: Line, interruption: Interruption) -> None:
+    if not output.on_standard_output:
+        output.write(batch)
+        return
+    # The reader of a pipe may never read on: then an interruption must not wait for it.
+    with line.hidden() if output.shows else nullcontext(), interruption.may_force():
+        output.write(batch)
+
+
+def _closing(query: Query, result: str) -> str:
+    """What was done, in one line."""
+    summary = query.summary()
+    seconds, memory, spilled = summary["seconds"], summary["memory"], summary["spill"]["bytes_written"]
+    parts = [f"{result} in {seconds['total']:.2f} s"]
+    if seconds["first"] is not None:
+        parts.append(f"the first after {seconds['first']:.2f} s")
+    parts.append(f"algorithm {query.algorithm}")
+    if memory["budget_bytes"] is None:
+        parts.append(f"peak memory {memory['peak_rows']:,} of {memory['budget_rows']:,} rows")
+    else:
+        parts.append(f"peak memory {format_bytes(memory['peak_bytes'])} of {format_bytes(memory['budget_bytes'])}")
+    if spilled:
+        parts.append(f"spilled {format_bytes(spilled)}")
+    return ", ".join(parts)
+
+
+def _suffixes(text: str) -> tuple[str, str]:
+    parts = split(text, ",")
+    if len(parts) != 2:
+        raise InputError(f"--suffixes {text!r}: write two suffixes with a comma between them, such as _l,_r or ,_right")
+    return parts[0], parts[1]
+
+
+def _milliseconds(text: str) -> float:
+    if text.strip() == "0":
+        return 0.0
+    try:
+        return parse_duration(text) / 1e6
+    except InputError as error:
+        raise InputError(f"--wait: {error}") from None

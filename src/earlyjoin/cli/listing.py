@@ -1,0 +1,40 @@
+"""``earlyjoin algorithms``."""
+
+from __future__ import annotations
+
+import argparse
+
+from earlyjoin import algorithms
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.protocol import Description
+from earlyjoin.cli.arguments import EXIT_DONE
+from earlyjoin.cli.tables import aligned
+from earlyjoin.predicates import Capability
+
+_CONDITIONS = {
+    Capability.NONE: "any",
+    Capability.HASHABLE: "equality",
+    Capability.SORTABLE: "equality, band, inequality, interval, rectangle",
+    Capability.BANDED: "band",
+    Capability.SWEEPABLE: "all but filters",
+}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print every registered algorithm and what it can do."""
+    descriptions = [registry.get(name).description for name in algorithms()]
+    print(aligned(["name", "title", "conditions", "more than memory", "join types"], [_row(d) for d in descriptions]))
+    print("\nauto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
+    return EXIT_DONE
+
+
+def _row(description: Description) -> list[str]:
+    types = [how.value for how in JoinType if how in description.join_types]
+    return [
+        description.name,
+        description.title,
+        _CONDITIONS.get(description.needs, str(description.needs)),
+        "spills to disk" if description.spills else "stops with an error",
+        "all" if len(types) == len(JoinType) else ", ".join(types),
+    ]

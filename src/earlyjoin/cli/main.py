@@ -1,0 +1,66 @@
+"""The ``earlyjoin`` command: from arguments to an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from io import TextIOWrapper
+
+from earlyjoin.cli.arguments import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, parse
+from earlyjoin.errors import EarlyJoinError, InputError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 1 failed, 2 bad arguments or input, 130 interrupted."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ▁ shows ? and goes on
+    try:
+        code = _run(parse(arguments))
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:  # argparse, after --help, --version or an error
+        return end.code if isinstance(end.code, int) else EXIT_FAILED
+    except BrokenPipeError:
+        _discard_output()
+        return EXIT_DONE
+    except KeyboardInterrupt:
+        return _end(EXIT_INTERRUPTED, "aborted; nothing was kept")
+    except InputError as error:
+        return _end(EXIT_BAD_INPUT, str(error))
+    except EarlyJoinError as error:
+        return _end(EXIT_FAILED, str(error))
+    except Exception as error:
+        return _end(EXIT_FAILED, f"internal error: {type(error).__name__}: {error}")
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Each command is imported when it is asked for: the kernels take a second to load."""
+    if options.command == "join":
+        from earlyjoin.cli.joining import run
+    elif options.command == "demo":
+        from earlyjoin.cli.demo import run
+    else:
+        from earlyjoin.cli.listing import run
+    return run(options)
+
+
+def _end(code: int, message: str) -> int:
+    if os.environ.get("EARLYJOIN_DEBUG", "0") not in ("", "0"):
+        traceback.print_exc()
+    print(f"earlyjoin: {' '.join(message.split())}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+    return code
+
+
+def _discard_output() -> None:
+    """Nobody reads any more: let what is still buffered go nowhere, without a word at exit."""
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    except OSError:
+        pass  # standard output is no file: then nothing is buffered either

@@ -1,0 +1,1 @@
+"""Measurements for people: benchmarks against other engines."""

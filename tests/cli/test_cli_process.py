@@ -1,0 +1,157 @@
+"""The command as a process: memory that is too small, signals, kill, pipes, start-up."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from cli.commands import command, environment, run, start, wait_until
+from earlyjoin import BudgetExceeded, join
+from earlyjoin.cli.interruption import Forced, Interruption
+
+Pair = tuple[Path, Path]
+
+SLOW = ("--arrivals-left", "reliable:10ms", "--arrivals-right", "reliable:10ms")
+
+
+def test_more_than_memory_with_shj(capsys: pytest.CaptureFixture[str], large: Pair, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    options = ("--on", "k", "--engine", "local", "--algorithm", "shj", "--memory", "8MB")
+    assert run("join", *large, *options, "-o", out, "--json") == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "shj" in shown.err
+    assert "nested" in shown.err
+    assert len(shown.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_than_memory_stays_inside_it(large: Pair) -> None:
+    query = join(*map(str, large), on="k", algorithm="shj", memory="8MB")
+    with pytest.raises(BudgetExceeded, match="nested"):
+        query.to_arrow()
+    assert 4_000_000 < query.summary()["memory"]["peak_bytes"] <= 8_000_000
+
+
+@pytest.mark.parametrize(("number", "suffix"), [(signal.SIGINT, "parquet"), (signal.SIGTERM, "csv")])
+def test_interrupted_in_the_middle(large: Pair, tmp_path: Path, number: signal.Signals, suffix: str) -> None:
+    spill, out = tmp_path / "spill", tmp_path / f"out.{suffix}"
+    spill.mkdir()
+    options = ("--on", "k", "--algorithm", "nested", "--memory", "20000rows", "--spill-dir", spill, "-o", out)
+    process = start("join", *large, *options, *SLOW)
+    wait_until(lambda: any(spill.iterdir()))
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, text = process.communicate(timeout=10)
+    assert process.returncode == 130
+    partial = tmp_path / f"out.partial.{suffix}"
+    rows = (pq.read_table(partial) if suffix == "parquet" else pyarrow.csv.read_csv(partial)).num_rows
+    assert rows > 0
+    assert text == f"earlyjoin: interrupted: {rows:,} rows found so far are kept in '{partial}'\n"
+    assert list(spill.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [partial.name, "spill"]
+
+
+def test_interrupted_while_inputs_are_silent(people: Path, items: Path) -> None:
+    silence = ("--arrivals-left", "stall:reliable:1ms@2:60s", "--packet-rows", "1")
+    process = start("join", people, items, "--on", "id", *silence)
+    assert process.stdout is not None
+    lines = [process.stdout.readline(), process.stdout.readline()]  # the row comes before the silence ends
+    assert lines[1].startswith('1,"ann"')
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    rest, text = process.communicate(timeout=10)
+    assert time.monotonic() - asked < 5
+    assert (process.returncode, rest, text) == (130, "", "earlyjoin: interrupted: 1 row printed\n")
+
+
+def test_interrupted_before_the_first_row(people: Path, items: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    process = start("join", people, items, "--on", "id", "--arrivals-left", "reliable:60s", "-o", out)
+    wait_until(lambda: list(tmp_path.glob(".*.part")))
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "nothing was" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["items.csv", "people.csv"]
+
+
+def test_second_interruption_aborts(people: Path, items: Path, tmp_path: Path) -> None:
+    class Endless:
+        def interrupt(self) -> None:
+            pass
+
+    with Interruption(Endless()) as interruption:  # type: ignore[arg-type]
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_query_that_does_not_stop_by_itself_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        def interrupt(self) -> None:
+            pass
+
+    monkeypatch.setattr("earlyjoin.cli.interruption.PATIENCE_S", 0.05)
+    with Interruption(Endless()) as interruption:  # type: ignore[arg-type]
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)  # here nothing may be forced
+        with pytest.raises(Forced), interruption.may_force():
+            time.sleep(5)
+
+
+def test_killed_and_started_again(large: Pair, tmp_path: Path) -> None:
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    options = ("--on", "k", "--algorithm", "nested", "--memory", "20000rows", "--spill-dir", spill)
+    process = start("join", *large, *options, *SLOW, "--json")
+    wait_until(lambda: list(spill.glob("*/run-*")))
+    process.kill()
+    process.communicate(timeout=10)
+    (left,) = spill.iterdir()
+    small = tmp_path / "small.parquet"
+    pq.write_table(pq.read_table(large[0]).slice(0, 2000), small)
+    again = ("--algorithm", "nested", "--memory", "1000rows", "--spill-dir", spill, "--json")
+    assert run("join", small, small, "--on", "k", *again) == 0
+    assert not left.exists()
+    assert list(spill.iterdir()) == []
+
+
+def test_broken_pipe(large: Pair) -> None:
+    process = start("join", *large, "--on", "k", "--quiet")
+    assert process.stdout is not None
+    assert process.stdout.readline() == '"k","note","note_right"\n'
+    process.stdout.close()
+    assert process.wait(timeout=20) == 0
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["join", "--help"], ["join", "a", "b", "--bogus"], ["--version"]])
+def test_help_and_argument_errors_do_not_load_the_kernels(arguments: list[str]) -> None:
+    program = f"import sys; from earlyjoin.cli.main import main; main({arguments}); sys.exit('numba' in sys.modules)"
+    finished = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=20)
+    assert finished.returncode == 0
+
+
+def test_output_that_cannot_be_written_on(people: Path, items: Path, tmp_path: Path) -> None:
+    """A full disk: /dev/full refuses every write."""
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with open("/dev/full", "w") as full:
+        finished = subprocess.run(
+            command("join", people, items, "--on", "id"), env=environment(), stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=20,
+        )  # fmt: skip
+    assert finished.returncode == 1
+    assert finished.stderr == "earlyjoin: cannot write to standard output: No space left on device\n"
