@@ -38,7 +38,11 @@ def test_splitting_puts_every_row_where_a_probe_looks_and_keeps_the_order(splits
         expected[bucket_of(int(hashes[row]), mask, split)].insert(0, row)
     assert {b: chain(heads, nexts, b) for b in expected} == expected
     # One by one is the same as all at once.
-    again_heads, again_nexts, state = np.full(16 + splits, -1, dtype=np.int32), np.full(200, -9, dtype=np.int32), (15, 0)
+    again_heads, again_nexts, state = (
+        np.full(16 + splits, -1, dtype=np.int32),
+        np.full(200, -9, dtype=np.int32),
+        (15, 0),
+    )
     kernels.insert(again_heads, again_nexts, words, NOFLAGS, 0, 200, 15, 0)
     for _ in range(splits):
         state = kernels.split_buckets(again_heads, again_nexts, words, *state, 1)
@@ -64,7 +68,23 @@ def test_probe_stops_when_full_and_goes_on_at_the_same_place() -> None:
     calls = 0
     while row < len(probing):
         found, row, node, comparisons = kernels.probe(
-            heads, nexts, words, NONE64, NONE8, 15, 0, NOFLAGS, probing, NONE64, NONE8, NOFLAGS, row, node, False, out[0], out[1]
+            heads,
+            nexts,
+            words,
+            NONE64,
+            NONE8,
+            15,
+            0,
+            NOFLAGS,
+            probing,
+            NONE64,
+            NONE8,
+            NOFLAGS,
+            row,
+            node,
+            False,
+            out[0],
+            out[1],
         )
         pairs += out[:, :found].T.tolist()
         compared, calls = compared + comparisons, calls + 1
@@ -72,8 +92,8 @@ def test_probe_stops_when_full_and_goes_on_at_the_same_place() -> None:
     assert calls <= len(pairs) + 1
     everything = np.empty((2, 50), dtype=np.int64)
     at_once = kernels.probe(
-        heads, nexts, words, NONE64, NONE8, 15, 0, NOFLAGS, probing, NONE64, NONE8, NOFLAGS, 0, kernels.NOT_STARTED, False,
-        everything[0], everything[1],
+        heads, nexts, words, NONE64, NONE8, 15, 0, NOFLAGS, probing, NONE64, NONE8, NOFLAGS,
+        0, kernels.NOT_STARTED, False, everything[0], everything[1],
     )  # fmt: skip
     assert at_once == (7, 4, kernels.NOT_STARTED, compared), "comparisons do not depend on the room"
     assert everything[:, :7].T.tolist() == pairs

@@ -53,7 +53,10 @@ def test_same_as_duckdb(tables: tuple[pa.Table, pa.Table], how: str, algorithm: 
         ours = query.to_arrow()
         assert query.summary()["memory"]["peak_bytes"] > 0
     columns = "l.id AS id" if how in ("semi", "anti") else "l.id AS id, r.id AS id_right"
-    theirs = duckdb.sql(f"SELECT {columns} FROM left {how} JOIN right r ON l.k = r.k".replace("left ", "left l ", 1))
+    connection = duckdb.connect()
+    connection.register("l", left)
+    connection.register("r", right)
+    theirs = connection.sql(f"SELECT {columns} FROM l {how} JOIN r ON l.k = r.k")
     expected = theirs.to_arrow_table()
     assert rows(ours.select(expected.column_names)) == rows(expected)
 
@@ -100,7 +103,7 @@ def test_progress_estimate_and_summary() -> None:
 
 
 def test_explain_says_what_and_why() -> None:
-    text = ej.join(LEFT, RIGHT, on=ej.equal("k") & ej.less("a", "a") if False else "k", memory="1MB").explain()
+    text = ej.join(LEFT, RIGHT, on="k", memory="1MB").explain()
     assert "left.k = right.k" in text
     assert "shj (symmetric hash join)" in text
     assert "fit into 1.0 MB" in text
@@ -163,7 +166,7 @@ def test_stop_from_another_thread_while_an_input_is_silent() -> None:
         silent.wait(20)
 
     query = ej.join(waits(), RIGHT, on="k")
-    threading.Timer(0.2, query.ask_to_stop).start()
+    threading.Timer(0.2, query.stop).start()
     start = time.monotonic()
     assert sum(batch.num_rows for batch in query) == 4
     assert time.monotonic() - start < 10
@@ -192,11 +195,11 @@ def test_back_pressure_keeps_an_endless_input_inside_the_budget() -> None:
 
 
 @given(st.integers(0, 12), st.sampled_from(["shj", "nested"]), st.sampled_from(["inner", "full", "anti"]))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_pause_and_resume(
     tables: tuple[pa.Table, pa.Table], tmp_path_factory: pytest.TempPathFactory, batches: int, algorithm: str, how: str
 ) -> None:
-    left, right = (table.slice(0, 400) for table in tables)
+    left, right = (table.slice(0, 250) for table in tables)
     memory = "1MB" if algorithm == "shj" else "100rows"
     options = {"on": ej.equal("k") & ej.where(ej_filter()), "how": how, "algorithm": algorithm, "memory": memory}
     whole = ej.join(left, right, **options).to_arrow()  # type: ignore[arg-type]
@@ -264,16 +267,16 @@ def test_reading_ratio_can_be_switched() -> None:
         ej.join(LEFT, RIGHT, on="k", driving="push").switch_reading(1, 1)
 
 
-@pytest.mark.parametrize("memory", ["64KiB", "300KB", "8rows", "100rows"])
-def test_peak_memory_stays_below_the_budget(tables: tuple[pa.Table, pa.Table], memory: str) -> None:
-    left, right = (table.slice(0, 1000) for table in tables)
+@pytest.mark.parametrize(("memory", "count"), [("64KiB", 1000), ("300KB", 3000), ("8rows", 60), ("100rows", 600)])
+def test_peak_memory_stays_below_the_budget(tables: tuple[pa.Table, pa.Table], memory: str, count: int) -> None:
+    left, right = (table.slice(0, count) for table in tables)
     query = ej.join(left, right, on=ej.band("k", eps=1), memory=memory, how="full")
-    count = len(query.to_arrow())
+    found = len(query.to_arrow())
     used = query.summary()["memory"]
     assert (
         used["peak_bytes"] <= used["budget_bytes"] if used["budget_bytes"] else used["peak_rows"] <= used["budget_rows"]
     )
-    assert count == len(ej.join(left, right, on=ej.band("k", eps=1), how="full").to_arrow())
+    assert found == len(ej.join(left, right, on=ej.band("k", eps=1), how="full").to_arrow())
     assert query._execution.counters.results[Phase.CLEANUP] > 0
 
 

@@ -38,7 +38,10 @@ def _flat() -> dict[str, pa.Array]:
         "float64": (pa.float64(), [0.5, None, -0.0, 1e300, -1.5, None, float("inf")]),
         "date32": (pa.date32(), [_DAY, None, _DAY, _DAY, dt.date(1, 1, 1), None, _DAY]),
         "date64": (pa.date64(), [_DAY, None, _DAY, _DAY, dt.date(1, 1, 1), None, _DAY]),
-        "interval": (pa.month_day_nano_interval(), [(1, 2, 3), None, (0, 0, 0), (-1, 5, 6), (7, 8, 9), None, (1, 1, 1)]),
+        "interval": (
+            pa.month_day_nano_interval(),
+            [(1, 2, 3), None, (0, 0, 0), (-1, 5, 6), (7, 8, 9), None, (1, 1, 1)],
+        ),
         "null": (pa.null(), [None] * 7),
         "uuid": (pa.uuid(), [bytes([n] * 16) if n is not None else None for n in _NUMBERS]),
     }
@@ -48,8 +51,14 @@ def _flat() -> dict[str, pa.Array]:
         columns[str(type_)] = (type_, _DECIMALS)
     for unit in ("s", "ms", "us", "ns"):
         columns[f"timestamp {unit}"] = (pa.timestamp(unit), [_MOMENT if v else None for v in _NUMBERS])
-        columns[f"timestamp {unit} tz"] = (pa.timestamp(unit, "Europe/Berlin"), [_MOMENT if v else None for v in _NUMBERS])
-        columns[f"duration {unit}"] = (pa.duration(unit), [None if v is None else dt.timedelta(seconds=v) for v in _NUMBERS])
+        columns[f"timestamp {unit} tz"] = (
+            pa.timestamp(unit, "Europe/Berlin"),
+            [_MOMENT if v else None for v in _NUMBERS],
+        )
+        columns[f"duration {unit}"] = (
+            pa.duration(unit),
+            [None if v is None else dt.timedelta(seconds=v) for v in _NUMBERS],
+        )
         time = pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
         columns[f"time {unit}"] = (time, [None if v is None else dt.time(v % 24, 5) for v in _NUMBERS])
     for type_ in (pa.string(), pa.large_string(), pa.string_view()):
@@ -64,8 +73,8 @@ def _flat() -> dict[str, pa.Array]:
 def _nested() -> dict[str, pa.Array]:
     lists: list[Any] = [["a", None], None, [], ["longer than twelve bytes"], ["b"], None, ["c", "d", "e"]]
     pairs = [None if v is None else v[:2] + ["x"] * (2 - len(v[:2])) for v in lists]
-    structs: list[Any] = [{"s": "a", "n": 1}, None, {"s": None, "n": None}, {"s": "w" * 30, "n": 2}, {"s": "", "n": 3}, None,
-                          {"s": "b", "n": 4}]  # fmt: skip
+    structs: list[Any] = [{"s": "a", "n": 1}, None, {"s": None, "n": None}, {"s": "w" * 30, "n": 2}, {"s": "", "n": 3},
+                          None, {"s": "b", "n": 4}]  # fmt: skip
     maps: list[Any] = [[("a", 1)], None, [], [("b", None), ("w" * 30, 2)], [("c", 3)], None, [("d", 4)]]
     found: dict[str, pa.Array] = {}
     for text in (pa.string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
@@ -76,12 +85,15 @@ def _nested() -> dict[str, pa.Array]:
     found["list_view"] = pa.array(lists, pa.list_view(pa.string()))
     found["map"] = pa.array(maps, pa.map_(pa.string(), pa.int32()))
     found["map of views"] = found["map"].cast(pa.map_(pa.string_view(), pa.int32()))
-    found["list of structs"] = pa.array([None if v is None else [v] for v in structs], pa.list_(found["struct string_view"].type))
+    found["list of structs"] = pa.array(
+        [None if v is None else [v] for v in structs], pa.list_(found["struct string_view"].type)
+    )
     found["list of booleans"] = pa.array([[True], None, [], [False, None], [True], None, []], pa.list_(pa.bool_()))
     found["dictionary"] = pa.array(_WORDS, pa.dictionary(pa.int8(), pa.string()))
     found["dictionary of integers"] = pa.array(_NUMBERS, pa.dictionary(pa.uint16(), pa.int64()))
     found["dictionary of views"] = pa.DictionaryArray.from_arrays(
-        pa.array([0, None, 1, 2, 0, None, 1], pa.int32()), pa.array(["a", "longer than twelve bytes", ""], pa.string_view())
+        pa.array([0, None, 1, 2, 0, None, 1], pa.int32()),
+        pa.array(["a", "longer than twelve bytes", ""], pa.string_view()),
     )
     found["extension"] = pa.ExtensionArray.from_storage(Text(), pa.array(_WORDS, pa.string_view()))
     return found

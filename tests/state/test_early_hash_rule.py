@@ -128,7 +128,7 @@ def play(steps: list[tuple[str, int, int]], *, background: bool) -> HashingPhase
 
 @pytest.mark.parametrize("background", [False, True])
 @given(steps=events)
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=300)
 def test_the_rule_names_the_pairs_that_the_hashing_phase_joined(
     background: bool, steps: list[tuple[str, int, int]]
 ) -> None:

@@ -17,13 +17,18 @@ def account(bytes_: int = 10**6) -> Account:
 
 
 @given(
-    steps=st.lists(st.tuples(st.sampled_from(["append", "extend", "truncate", "ensure", "clear"]), st.integers(0, 300))),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["append", "extend", "truncate", "ensure", "clear"]), st.integers(0, 300))
+    ),
     width=st.sampled_from([None, 1, 3]),
 )
 @settings(deadline=None, max_examples=100)
 def test_behaves_like_a_list_inside_its_budget(steps: list[tuple[str, int]], width: int | None) -> None:
     booked = account(64 * 1024)
-    grown, model = Growable(np.int64, booked, width=width), np.empty((0,) if width is None else (0, width), dtype=np.int64)
+    grown, model = (
+        Growable(np.int64, booked, width=width),
+        np.empty((0,) if width is None else (0, width), dtype=np.int64),
+    )
     for number, (name, count) in enumerate(steps):
         if name == "append":
             new = np.full((count, *model.shape[1:]), number)

@@ -71,13 +71,18 @@ def cuts(draw: st.DrawFn, length: int) -> list[int]:
 
 
 @given(data=st.data(), width=st.integers(1, 3), heap=st.booleans())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_finds_what_a_dictionary_finds_newest_first(data: st.DataObject, width: int, heap: bool) -> None:
     # Few words: the bytes must decide between keys of the same hash.
-    key = st.tuples(st.tuples(*[st.sampled_from([0, 1, -1, 2**62])] * width), st.sampled_from([b"", b"a", b"b", b"ab"]) if heap else st.none())
+    key = st.tuples(
+        st.tuples(*[st.sampled_from([0, 1, -1, 2**62])] * width),
+        st.sampled_from([b"", b"a", b"b", b"ab"]) if heap else st.none(),
+    )
     stored: list[Key] = data.draw(st.lists(key, min_size=1, max_size=60), label="stored")
     probing: list[Key] = data.draw(st.lists(key, min_size=1, max_size=20), label="probing")
-    flags = [data.draw(st.lists(st.integers(0, 4).map(bool), min_size=len(k), max_size=len(k))) for k in (stored, probing)]
+    flags = [
+        data.draw(st.lists(st.integers(0, 4).map(bool), min_size=len(k), max_size=len(k))) for k in (stored, probing)
+    ]
     keys = keys_of(stored, valid=flags[0], width=width)
     probe = keys_of(probing, valid=flags[1], width=width)
 
@@ -103,7 +108,7 @@ def test_finds_what_a_dictionary_finds_newest_first(data: st.DataObject, width: 
 
 
 @given(data=st.data(), room=st.sampled_from([1, 2, 5, 100]))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_skipped_rows_are_passed_over_and_unlinked(data: st.DataObject, room: int) -> None:
     """As a semi join does it: what has been found is flagged, between calls, and must not be found again."""
     stored = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=50))
@@ -216,7 +221,12 @@ def test_patterns_do_not_make_long_chains(name: str, columns: str) -> None:
     words = PATTERNS[name]
     assert len(np.unique(words)) == ROWS
     constant = np.full(ROWS, 42)
-    both = {"one": [words], "constant first": [constant, words], "constant last": [words, constant], "both": [words, words]}
+    both = {
+        "one": [words],
+        "constant first": [constant, words],
+        "constant last": [words, constant],
+        "both": [words, words],
+    }
     keys = Keys(np.ascontiguousarray(np.stack(both[columns], axis=1)))
     indexed = Indexed()
     for start in range(0, ROWS, 10_000):

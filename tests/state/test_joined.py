@@ -26,7 +26,7 @@ def residences(draw: st.DrawFn, rows: int) -> list[tuple[int, int]]:
 
 
 @given(data=st.data(), inputs=st.integers(2, 5))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_resided_together_is_a_moment_in_common(data: st.DataObject, inputs: int) -> None:
     intervals = data.draw(residences(inputs))
     in_common = [t for t in range(END + 1) if all(arrival <= t < departure for arrival, departure in intervals)]
@@ -39,14 +39,12 @@ def test_resided_together_is_a_moment_in_common(data: st.DataObject, inputs: int
 
 
 @given(data=st.data(), inputs=st.integers(2, 4))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_rows_that_resided_together_were_joined_when_the_last_arrived(data: st.DataObject, inputs: int) -> None:
     """An n-way symmetric join, tick by tick: a row that arrives meets the combinations that are in memory."""
     sides = [data.draw(residences(3), label=f"side {side}") for side in range(inputs)]
     # One clock for all: spread the sides so that no two events are simultaneous.
-    sides = [
-        [(a * inputs + s, d if d == NEVER else d * inputs + s) for a, d in rows] for s, rows in enumerate(sides)
-    ]
+    sides = [[(a * inputs + s, d if d == NEVER else d * inputs + s) for a, d in rows] for s, rows in enumerate(sides)]
     joined: set[tuple[int, ...]] = set()
     for tick in range((END + 1) * inputs):
         present = [{n for n, (a, d) in enumerate(rows) if a <= tick < d} for rows in sides]
@@ -72,7 +70,7 @@ def test_touching_intervals_did_not_reside_together() -> None:
     data=st.data(),
     probes=st.lists(st.integers(1, END), unique=True, max_size=6).map(sorted),
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_probe_history_is_a_probe_that_saw_both(data: st.DataObject, probes: list[int]) -> None:
     free = [t for t in range(1, END) if t not in probes]
     moments = data.draw(st.permutations(free))
@@ -82,9 +80,7 @@ def test_probe_history_is_a_probe_that_saw_both(data: st.DataObject, probes: lis
     memory = [tuple(sorted(moments[2 * n : 2 * n + 2])) for n in range(5)]
     memory = [(a, d if data.draw(st.booleans()) else NEVER) for a, d in memory]
     disk = [moments[10 + n] if data.draw(st.booleans()) else NEVER for n in range(5)]
-    expected = [
-        [any(a < t < d and gone < t for t in probes) for gone in disk] for a, d in memory
-    ]
+    expected = [[any(a < t < d and gone < t for t in probes) for gone in disk] for a, d in memory]
     arrivals, departures = np.array(memory, dtype=np.int64)[:, :1], np.array(memory, dtype=np.int64)[:, 1:]
     assert history.covered(arrivals, departures, np.array(disk, dtype=np.int64)).tolist() == expected
     for (a, d), row in zip(memory, expected, strict=True):
@@ -105,7 +101,7 @@ def test_probe_moments_must_increase() -> None:
         st.tuples(st.sampled_from(["mark", "left", "right", "join"]), st.integers(0, 5), st.integers(0, 6)), max_size=25
     )
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_run_pairs_against_a_set_of_pairs(steps: list[tuple[str, int, int]]) -> None:
     runs, done, lefts, rights = RunPairs(), set(), 0, 0
     for name, left, right in steps:
@@ -122,7 +118,9 @@ def test_run_pairs_against_a_set_of_pairs(steps: list[tuple[str, int, int]]) -> 
             done.add(pair)
         grid = np.indices((8, 8)).reshape(2, -1)
         covered = runs.covered(grid[0], grid[1])
-        assert {(int(a), int(b)) for a, b, yes in zip(*grid, covered, strict=True) if yes} == {p for p in done if max(p) < 8}
+        assert {(int(a), int(b)) for a, b, yes in zip(*grid, covered, strict=True) if yes} == {
+            p for p in done if max(p) < 8
+        }
         assert bool(runs.covered(left, right)) == ((left, right) in done)
         open_pairs = {(a, b) for a in range(lefts) for b in range(rights)} - done
         found = runs.first_open(lefts, rights)

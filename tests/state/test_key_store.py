@@ -29,7 +29,7 @@ def listed(keys: Keys | None) -> list[tuple[tuple[int, ...], bytes | None, bool]
 
 
 @given(data=st.data(), width=st.integers(1, 3), heap=st.booleans())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_keeps_keys_and_is_as_it_was_after_a_refusal(data: st.DataObject, width: int, heap: bool) -> None:
     budget = Budget(MemoryLimit(bytes=64 * 1024))
     store, squeeze, model = KeyStore(budget.account("keys")), budget.account("others"), []

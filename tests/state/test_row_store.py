@@ -98,7 +98,7 @@ def test_truncate(name: str) -> None:
 
 
 @given(data=st.data())
-@settings(relaxed, max_examples=150)
+@settings(relaxed, max_examples=100)
 def test_a_refusal_leaves_the_store_as_it_was(data: st.DataObject) -> None:
     """Other holders squeeze the budget so that the refusal hits any column, in its values, heap, offsets or flags."""
     names = data.draw(st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=4))

@@ -21,7 +21,11 @@ SHORT = [f"{number % 100}" for number in range(5000)]
 )  # fmt: skip
 @pytest.mark.parametrize("rows", [1, 7, 640])
 def test_slices_add_up(words: list[str | None], type_: pa.DataType, rows: int) -> None:
-    array = pa.array(words).cast(type_) if not pa.types.is_dictionary(type_) else pa.array(words).dictionary_encode().cast(type_)
+    array = (
+        pa.array(words).cast(type_)
+        if not pa.types.is_dictionary(type_)
+        else pa.array(words).dictionary_encode().cast(type_)
+    )
     batch = pa.record_batch([array], names=["a"])
     whole = batch_nbytes(batch)
     parts = sum(batch_nbytes(batch.slice(start, rows)) for start in range(0, 5000, rows))

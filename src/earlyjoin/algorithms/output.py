@@ -13,6 +13,8 @@ from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.rows import Rows, empty_columns
 
 DEFAULT_SUFFIXES = ("", "_right")
+_INTEGER = pa.decimal128(20, 0)
+"""Holds every integer, signed or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,19 @@ def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(left) != pa.types.is_dictionary(right):
         plain = (type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in (left, right))
         return _merged_type(*plain)
+    if _needs_decimal(left, right) or _needs_decimal(right, left):
+        # Arrow's own answer is too narrow: int64, or a decimal without room for all digits of the integer.
+        left, right = (_INTEGER if pa.types.is_integer(type_) else type_ for type_ in (left, right))
     try:
         both = [pa.schema([pa.field("key", type_)]) for type_ in (left, right)]
         return pa.unify_schemas(both, promote_options="permissive").field(0).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return left
+
+
+def _needs_decimal(one: pa.DataType, other: pa.DataType) -> bool:
+    unsigned = pa.types.is_uint64(one) and pa.types.is_signed_integer(other)
+    return bool(unsigned or (pa.types.is_integer(one) and pa.types.is_decimal(other)))
 
 
 def _cast(values: pa.Array, field: pa.Field) -> pa.Array:

@@ -15,7 +15,7 @@ from earlyjoin.predicates.keys import Bool
 from earlyjoin.state.budget import Budget, format_bytes
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import Run, SpillDirectory
+from earlyjoin.state.spill import Run, RunReader, SpillDirectory
 
 
 @dataclass(slots=True)
@@ -67,6 +67,7 @@ class PageSlot:
         self._counters = counters
         self._held: tuple[Run, int] | None = None
         self._page: Page | None = None
+        self._reader: RunReader | None = None
 
     @property
     def nbytes(self) -> int:
@@ -78,12 +79,11 @@ class PageSlot:
         if number >= run.pages:
             return None
         if self._held != (run, number) or self._page is None:
-            self.drop()
-            reader = run.read(self._counters)
-            try:
-                page = self._residents.read_page(reader.page(number))
-            finally:
-                reader.close()
+            self._let_page_go()
+            if self._reader is None or self._reader.run != run:
+                self._close_reader()
+                self._reader = run.read(self._counters)
+            page = self._residents.read_page(self._reader.page(number))
             if not self._account.try_reserve(page.nbytes, len(page)):
                 raise BudgetExceeded(
                     f"a row of about {format_bytes(page.nbytes / len(page))} is too large for the memory of "
@@ -93,9 +93,18 @@ class PageSlot:
         return self._page, run.starts[number]
 
     def drop(self) -> None:
-        """Let the page go."""
+        """Let the page go and close the file."""
+        self._let_page_go()
+        self._close_reader()
+
+    def _let_page_go(self) -> None:
         self._account.clear()
         self._held = self._page = None
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
 
 def save_run(snapshot: Snapshot, name: str, spilled: SpilledRun) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def save(query: Query, execution: Execution, watch: Stopwatch, undelivered: list
     options = query.options
     snapshot = Snapshot(
         values={
-            "condition": saved.to_values(query.condition, query.plan.joined_row.schema),
+            "condition": saved.to_values(query.condition),
             "options": {
                 "how": options.how,
                 "memory": {"bytes": execution.budget.limit.bytes, "rows": execution.budget.limit.rows},

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
@@ -75,6 +76,7 @@ class Query:
         self._shown: list[pa.RecordBatch] = []
         self._running: Iterator[pa.RecordBatch] | None = None
         self._stop_asked = False
+        self._stepping = threading.Lock()
 
     @property
     def schema(self) -> pa.Schema:
@@ -170,8 +172,12 @@ class Query:
     def stop(self) -> None:
         """End the query after the batch in hand. May be called from another thread; what was given out stays valid."""
         self.interrupt()
-        if self._running is None or not getattr(self._running, "gi_running", False):
-            self._end(State.STOPPED)
+        # Whoever is in the middle of a batch ends the query itself when it sees the flag.
+        if self._stepping.acquire(blocking=False):
+            try:
+                self._end(State.STOPPED)
+            finally:
+                self._stepping.release()
 
     def switch_reading(self, first: int, second: int) -> None:
         """From now on read ``first`` rows of the left input for ``second`` of the right one."""
@@ -233,6 +239,10 @@ class Query:
             return self._shown.pop(0).slice(0, most)
         if self.state not in (State.NEW, State.RUNNING):
             return None
+        with self._stepping:
+            return self._step(most)
+
+    def _step(self, most: int | None) -> pa.RecordBatch | None:
         self._watch.start()
         self.state = State.RUNNING
         if self._running is None:

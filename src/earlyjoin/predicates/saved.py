@@ -27,18 +27,15 @@ _KINDS: dict[str, type[Predicate]] = {
 }
 
 
-def to_values(condition: Condition, joined_row: pa.Schema) -> dict[str, Any]:
-    """Plain values for a condition; filters are saved against the columns of the joined row."""
+def to_values(condition: Condition) -> dict[str, Any]:
+    """Plain values for a condition."""
     whole = Conjunction.of(condition)
     return {
         "predicates": [
             {"kind": type(p).__name__} | {f.name: _plain(getattr(p, f.name)) for f in dataclasses.fields(p)}  # type: ignore[arg-type]
             for p in whole.predicates
         ],
-        "filters": [
-            base64.b64encode(f.expression.to_substrait(joined_row, allow_arrow_extensions=True)).decode()
-            for f in whole.filters
-        ],
+        "filters": [_expression_text(filter_) for filter_ in whole.filters],
     }
 
 
@@ -51,8 +48,14 @@ def from_values(values: dict[str, Any]) -> Condition:
         if kind is None:
             raise SnapshotError(f"unknown kind of predicate {saved['kind']!r} in a saved query")
         predicates.append(kind(**{name: _rich(value) for name, value in fields.items()}))
-    filters = [Filter(pc.Expression.from_substrait(base64.b64decode(text))) for text in values["filters"]]
+    filters = [Filter(pc.Expression._deserialize(pa.py_buffer(base64.b64decode(text)))) for text in values["filters"]]
     return Conjunction.of(*predicates, *filters)
+
+
+def _expression_text(filter_: Filter) -> str:
+    """Arrow's own serialised form, which keeps column names (Substrait has positions, wrong in a narrower row)."""
+    _, (serialised,) = filter_.expression.__reduce__()
+    return base64.b64encode(serialised).decode()
 
 
 def _plain(value: Any) -> Any:

@@ -47,6 +47,7 @@ class SpillDirectory:
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
                 fresh.rename(self._path / _LOCK)  # visible only once it is held, so no sweep can come in between
             except OSError as error:
+                self.close()
                 raise InputError(
                     f"cannot spill to {str(self.root)!r}: {error.strerror}; name another directory"
                 ) from error
@@ -161,6 +162,7 @@ class RunReader:
     """Reads the pages of one run in any order."""
 
     def __init__(self, run: Run, counters: Counters) -> None:
+        self.run = run
         self._counters = counters
         self._file = pa.OSFile(str(run.path), "rb")
         self._reader = pa.ipc.open_file(self._file)

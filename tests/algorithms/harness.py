@@ -1,0 +1,87 @@
+"""An operator with a plan and a context, driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import earlyjoin as ej
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.protocol import Context, Operator, Step
+from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.state.budget import Budget, MemoryLimit
+from earlyjoin.state.spill import SpillDirectory
+
+
+class Join:
+    """Runs an operator step by step and keeps what it gives."""
+
+    def __init__(
+        self,
+        algorithm: str,
+        left: pa.Schema,
+        right: pa.Schema,
+        directory: Path,
+        *,
+        on: Condition | None = None,
+        how: str = "inner",
+        memory: str | int = "4MB",
+        output_rows: int = 64,
+    ) -> None:
+        self.plan = make_plan(on if on is not None else ej.equal("k", "k"), left, right, how=how)
+        self.context = Context(
+            budget=Budget(MemoryLimit.parse(memory)), spill=SpillDirectory(directory), output_rows=output_rows
+        )
+        self.operator: Operator = registry.create(algorithm, self.plan, self.context)
+        self.sizes: list[int] = []
+
+    @property
+    def counters(self) -> Any:
+        return self.context.counters
+
+    @property
+    def used(self) -> int:
+        return self.context.budget.used_bytes
+
+    def take(self, steps: Iterable[Step]) -> list[dict[str, Any]]:
+        """All rows of a call."""
+        rows: list[dict[str, Any]] = []
+        for step in steps:
+            if step is not None:
+                assert 0 < len(step) <= self.context.output_rows
+                self.sizes.append(len(step))
+                batch = self.plan.output.build(step.rows, step.index)
+                assert batch.num_rows == len(step)
+                assert batch.schema == self.plan.output.schema
+                rows += batch.to_pylist()
+            self.check()
+        return rows
+
+    def arrive(self, side: int, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+        return self.take(self.operator.arrive(side, batch))
+
+    def end(self, side: int) -> list[dict[str, Any]]:
+        return self.take(self.operator.end(side))
+
+    def finish(self) -> list[dict[str, Any]]:
+        return self.take(self.operator.finish())
+
+    def check(self) -> None:
+        budget, limit = self.context.budget, self.context.budget.limit
+        assert limit.bytes is None or budget.peak_bytes <= limit.bytes
+        assert limit.rows is None or budget.peak_rows <= limit.rows
+
+    def close(self) -> None:
+        self.operator.close()
+        self.context.spill.close()
+        assert (self.context.budget.used_bytes, self.context.budget.used_rows) == (0, 0)
+
+
+def batch(k: Iterable[int | None], **more: Iterable[Any]) -> pa.RecordBatch:
+    """Rows with an integer key."""
+    columns = {"k": pa.array(list(k), pa.int64())} | {name: pa.array(list(values)) for name, values in more.items()}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
