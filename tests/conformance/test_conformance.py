@@ -140,3 +140,17 @@ def test_a_broken_exactly_once_rule_is_noticed(mutation: str, monkeypatch: pytes
     for algorithm in spilling:
         with pytest.raises(AssertionError):
             check(algorithm, by_name["equal"], scenario)
+
+
+@pytest.mark.parametrize("algorithm", [name for name in registry.names() if spills(name)])
+@pytest.mark.parametrize("output_rows", [1, 3])
+def test_arrivals_interrupt_reactive_work_in_the_middle_of_a_hot_key(algorithm: str, output_rows: int) -> None:
+    """Regression: candidates found by reactive work were taken for those of the batch that arrived next."""
+    rows = [[{"k": 0, "id": number, "pad": str(number)} for number in range(48)] for _ in range(2)]
+    steps: list[tuple[str, int, int, int]] = []
+    for start in range(0, 48, 6):
+        for side in (0, 1):
+            steps += [("arrive", side, start, start + 6), ("react", 2 + start % 5, 0, 0)]
+    steps += [("end", 0, 0, 0), ("end", 1, 0, 0), ("finish", 0, 0, 0)]
+    scenario = Scenario(JoinType.FULL, (rows[0], rows[1]), steps, MemoryLimit(rows=16), 1.0, output_rows)
+    check(algorithm, by_name["equal"], scenario)

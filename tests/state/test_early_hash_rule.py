@@ -17,7 +17,6 @@ from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.joined import early_hash_joined
 
 NEVER = LogicalClock.NEVER
-PARTITIONS = 2
 
 
 @dataclass
@@ -46,10 +45,10 @@ class Partition:
 class HashingPhase:
     """Rows arrive, partitions are frozen (S before R), files of S probe R in the background. All rows match."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: int) -> None:
         self.clock = LogicalClock()
-        self.partitions = [Partition() for _ in range(PARTITIONS)]
-        self.joined: list[set[tuple[int, int]]] = [set() for _ in range(PARTITIONS)]
+        self.partitions = [Partition() for _ in range(partitions)]
+        self.joined: list[set[tuple[int, int]]] = [set() for _ in range(partitions)]
 
     def _join(self, number: int, pairs: set[tuple[int, int]]) -> None:
         assert not pairs & self.joined[number], "joined twice"
@@ -105,16 +104,18 @@ class HashingPhase:
 events = st.lists(
     st.tuples(
         st.sampled_from(["r", "s", "r", "s", "r", "s", "flush", "background"]),
-        st.integers(0, PARTITIONS - 1),
+        st.integers(0, 2),
         st.integers(0, 3),
     ),
+    min_size=8,
     max_size=45,
 )
 
 
-def play(steps: list[tuple[str, int, int]], *, background: bool) -> HashingPhase:
-    phase = HashingPhase()
-    for name, number, which in steps:
+def play(steps: list[tuple[str, int, int]], partitions: int, *, background: bool) -> HashingPhase:
+    phase = HashingPhase(partitions)
+    for name, any_number, which in steps:
+        number = any_number % partitions
         if name == "r":
             phase.arrive_r(number)
         elif name == "s":
@@ -127,12 +128,12 @@ def play(steps: list[tuple[str, int, int]], *, background: bool) -> HashingPhase
 
 
 @pytest.mark.parametrize("background", [False, True])
-@given(steps=events)
+@given(steps=events, partitions=st.integers(1, 3))
 @settings(deadline=None, max_examples=300)
 def test_the_rule_names_the_pairs_that_the_hashing_phase_joined(
-    background: bool, steps: list[tuple[str, int, int]]
+    background: bool, steps: list[tuple[str, int, int]], partitions: int
 ) -> None:
-    phase = play(steps, background=background)
+    phase = play(steps, partitions, background=background)
     for part, joined in zip(phase.partitions, phase.joined, strict=True):
         rs = sorted(part.r_memory + part.r_disk)
         ss = sorted(part.s_memory + [s for file in part.s_files for s in file.rows])

@@ -30,15 +30,20 @@ from earlyjoin.algorithms.spilled import PageSlot, SpilledRun, load_run, save_ru
 from earlyjoin.algorithms.tiles import Tiles
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import Capability
-from earlyjoin.predicates.keys import Int64, Keys
+from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state import joined
 from earlyjoin.state.budget import format_bytes
 from earlyjoin.state.counters import Phase
-from earlyjoin.state.rows import one_batch
+from earlyjoin.state.rows import Rows, one_batch
 from earlyjoin.state.sizes import batch_nbytes
 from earlyjoin.state.snapshot import Snapshot
 
 _READING_SHARE = 0.25
+_MOST_TILE_PAIRS = 65536
+
+
+Candidates = tuple[Int64, Int64]
+"""Pairs of the tile in hand that satisfy the driving predicate and are not settled yet."""
 
 
 @dataclass(slots=True)
@@ -51,6 +56,7 @@ class Arriving:
     offset: int = 0
     piece: tuple[int, int] | None = None
     tiles: Tiles = field(default_factory=Tiles)
+    found: Candidates | None = None
 
 
 @dataclass(slots=True)
@@ -62,6 +68,7 @@ class RunPair:
     page_0: int = 0
     page_1: int = 0
     tiles: Tiles = field(default_factory=Tiles)
+    found: Candidates | None = None
 
 
 @dataclass(slots=True)
@@ -104,8 +111,9 @@ class NestedLoopJoin(Operator):
         self._unmatched = Unmatched()
         self._finishing = False
         self._working = memory.account("keys of the arriving batch")
+        self._tile_pairs = _tile_pairs(memory.limit.bytes)
         self._tile = memory.account("tile of row numbers")
-        self._tile.reserve(2 * 8 * context.output_rows)
+        self._tile.reserve(2 * 8 * self._tile_pairs)
 
     def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
         """Take the batch in piece by piece, comparing each with the other side's rows in memory."""
@@ -170,16 +178,17 @@ class NestedLoopJoin(Operator):
                 return None
             self._insert_piece(arriving)
         assert arriving.piece is not None
-        first, stop = arriving.piece
-        tile = arriving.tiles.next(stop - first, len(other), self.context.output_rows)
-        if tile is None:
-            arriving.piece = None
-            return None
-        here, there = tile[0] + first, tile[1]
-        i, j = (here, there) if arriving.side == 0 else (there, here)
         left, right = self._sides
-        i, j = self._candidates(left.keys, i, right.keys, j)
-        return self._settle((left.rows, right.rows), i, j, (left.matched, right.matched))
+        if arriving.found is None:
+            first, stop = arriving.piece
+            tile = arriving.tiles.next(stop - first, len(other), self._tile_pairs)
+            if tile is None:
+                arriving.piece = None
+                return None
+            here, there = tile[0] + first, tile[1]
+            i, j = (here, there) if arriving.side == 0 else (there, here)
+            arriving.found = self._candidates(left.keys, i, right.keys, j)
+        return self._settle_some(arriving, (left.rows, right.rows), (left.matched, right.matched))
 
     def _insert_piece(self, arriving: Arriving) -> None:
         """As many of the remaining rows as fit; when not even one does, make room."""
@@ -250,37 +259,42 @@ class NestedLoopJoin(Operator):
         if right is None:
             pair.page_0, pair.page_1 = pair.page_0 + 1, 0
             return None
-        tile = pair.tiles.next(len(left[0]), len(right[0]), self.context.output_rows)
-        if tile is None:
-            pair.page_1, pair.tiles = pair.page_1 + 1, Tiles()
-            return None
-        return self._compare_pages(runs, left, right, *tile)
-
-    def _compare_pages(
-        self,
-        runs: tuple[SpilledRun, SpilledRun],
-        left: tuple[Page, int],
-        right: tuple[Page, int],
-        i: Int64,
-        j: Int64,
-    ) -> Step:
-        met = joined.resided_together(
-            (left[0].arrivals[i], runs[0].departure), (right[0].arrivals[j], runs[1].departure)
-        )
-        i, j = self._candidates(left[0].keys, i[~met], right[0].keys, j[~met])
+        if pair.found is None:
+            tile = pair.tiles.next(len(left[0]), len(right[0]), self._tile_pairs)
+            if tile is None:
+                pair.page_1, pair.tiles = pair.page_1 + 1, Tiles()
+                return None
+            pair.found = self._unmet_candidates(runs, left[0], right[0], *tile)
         matched = (runs[0].matched(left[1], len(left[0])), runs[1].matched(right[1], len(right[0])))
-        return self._settle((left[0].rows, right[0].rows), i, j, matched)
+        return self._settle_some(pair, (left[0].rows, right[0].rows), matched)
+
+    def _unmet_candidates(
+        self, runs: tuple[SpilledRun, SpilledRun], left: Page, right: Page, i: Int64, j: Int64
+    ) -> Candidates | None:
+        """Candidates among the pairs of a tile that never were in memory together."""
+        met = joined.resided_together((left.arrivals[i], runs[0].departure), (right.arrivals[j], runs[1].departure))
+        return self._candidates(left.keys, i[~met], right.keys, j[~met])
 
     # What goes out
 
-    def _candidates(self, left: Keys | None, i: Int64, right: Keys | None, j: Int64) -> tuple[Int64, Int64]:
+    def _candidates(self, left: Keys | None, i: Int64, right: Keys | None, j: Int64) -> Candidates | None:
         self.context.counters.comparisons += len(i)
-        if self._key is None or len(i) == 0:
-            return i, j
-        assert left is not None
-        assert right is not None
-        holds = self._key.holds(left, i, right, j)
-        return i[holds], j[holds]
+        if self._key is not None and len(i):
+            assert left is not None
+            assert right is not None
+            holds = self._key.holds(left, i, right, j)
+            i, j = i[holds], j[holds]
+        return (i, j) if len(i) else None
+
+    def _settle_some(
+        self, task: Arriving | RunPair, rows: tuple[Rows, Rows], matched: tuple[Bool | None, Bool | None]
+    ) -> Step:
+        """As many of the task's candidates as may go out at once."""
+        if task.found is None:
+            return None
+        (i, j), most = task.found, self.context.output_rows
+        task.found = (i[most:], j[most:]) if len(i) > most else None
+        return self._settle(rows, i[:most], j[:most], matched)
 
     def _next_unmatched(self, at: Unmatched) -> Step:
         """The next rows that never matched: from the runs page by page, or from memory if nothing was spilled."""
@@ -325,7 +339,7 @@ class NestedLoopJoin(Operator):
     def held_bytes(self) -> int:
         """Rows in memory, pages, and what a step works with."""
         keys = self._arriving.keys if self._arriving is not None else None
-        tile = 2 * 8 * self.context.output_rows
+        tile = 2 * 8 * self._tile_pairs
         held = sum(side.nbytes for side in self._sides) + sum(slot.nbytes for slot in self._pages)
         return held + tile + (keys.nbytes if keys is not None else 0)
 
@@ -348,7 +362,7 @@ class NestedLoopJoin(Operator):
                 "phase": self.phase.value,
                 "finishing": self._finishing,
                 "unmatched": asdict(self._unmatched),
-                "pair": asdict(self._pair) if self._pair is not None else None,
+                "pair": None,
                 "arriving": None,
             },
             arrays={"met": self._done.met},
@@ -359,8 +373,12 @@ class NestedLoopJoin(Operator):
                 saved.arrays[f"matched-{number}"] = side.matched.copy()
             runs = self._runs[number]
             saved.values[f"runs-{number}"] = [save_run(saved, f"run-{number}-{r}", run) for r, run in enumerate(runs)]
+        if self._pair is not None:
+            saved.values["pair"] = asdict(self._pair) | {"found": None}
+            _save_candidates(saved, "pair", self._pair)
         if self._arriving is not None:
             task = self._arriving
+            _save_candidates(saved, "arriving", task)
             place = {"side": task.side, "offset": task.offset, "piece": task.piece, "tiles": asdict(task.tiles)}
             saved.values["arriving"] = place
             saved.tables["arriving"] = pa.Table.from_batches([task.batch])
@@ -373,7 +391,8 @@ class NestedLoopJoin(Operator):
         self._unmatched = Unmatched(**values["unmatched"])
         self._done = joined.RunPairs(snapshot.arrays["met"])
         if values["pair"] is not None:
-            self._pair = RunPair(**(values["pair"] | {"tiles": Tiles(**values["pair"]["tiles"])}))
+            again = {"tiles": Tiles(**values["pair"]["tiles"]), "found": _load_candidates(snapshot, "pair")}
+            self._pair = RunPair(**(values["pair"] | again))
         for number, side in enumerate(self._sides):
             for batch in snapshot.tables[f"rows-{number}"].to_batches():
                 page = side.read_page(batch)
@@ -382,10 +401,30 @@ class NestedLoopJoin(Operator):
                 side.matched[:] = snapshot.arrays[f"matched-{number}"]
             self._runs[number] = [load_run(snapshot, run, self.context.spill) for run in values[f"runs-{number}"]]
         if values["arriving"] is not None:
-            self._restore_arriving(values["arriving"], one_batch(snapshot.tables["arriving"]))
+            batch, found = one_batch(snapshot.tables["arriving"]), _load_candidates(snapshot, "arriving")
+            self._restore_arriving(values["arriving"], batch, found)
 
-    def _restore_arriving(self, values: dict[str, Any], batch: pa.RecordBatch) -> None:
+    def _restore_arriving(self, values: dict[str, Any], batch: pa.RecordBatch, found: Candidates | None) -> None:
         keys = self._key.encode(values["side"], batch) if self._key is not None else None
         self._working.reserve(keys.nbytes if keys is not None else 0)
         piece = tuple(values["piece"]) if values["piece"] is not None else None
-        self._arriving = Arriving(values["side"], batch, keys, values["offset"], piece, Tiles(**values["tiles"]))
+        tiles = Tiles(**values["tiles"])
+        self._arriving = Arriving(values["side"], batch, keys, values["offset"], piece, tiles, found)
+
+
+def _tile_pairs(memory_bytes: int | None) -> int:
+    """Pairs compared in one step: an eighth of the memory for their row numbers, up to what is fast."""
+    if memory_bytes is None:
+        return _MOST_TILE_PAIRS
+    return int(np.clip(memory_bytes // 8 // 16, 1, _MOST_TILE_PAIRS))
+
+
+def _save_candidates(snapshot: Snapshot, name: str, task: Arriving | RunPair) -> None:
+    if task.found is not None:
+        snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"] = task.found
+
+
+def _load_candidates(snapshot: Snapshot, name: str) -> Candidates | None:
+    if f"{name}-found-0" not in snapshot.arrays:
+        return None
+    return snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"]

@@ -92,7 +92,8 @@ def bursts(packets: int, burst: int, seconds: float, seed: int) -> Bursty:
 
 def _load_kernels() -> None:
     """Compile, or load from the cache, before the clock starts."""
-    Query([generated(10, 3), generated(10, 3, seed=1)], equal("k")).to_arrow()
+    rows = 2 * PACKET_ROWS  # enough for the tables to grow
+    Query([generated(rows, KEYS), generated(rows, KEYS, seed=1)], equal("k"), JoinOptions(memory="64MB")).to_arrow()
 
 
 def _view(query: Query, wanted: bool) -> AbstractContextManager[Any]:

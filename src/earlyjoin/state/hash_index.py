@@ -89,7 +89,8 @@ class HashIndex:
         offsets, data = _heap(keys)
         probing_offsets, probing_data = _heap(probing)
         found, cursor.row, cursor.node, comparisons = kernels.probe(
-            cast(_Int32, self._heads.whole), cast(_Int32, self._nexts.whole), cast(Int64, keys.words), offsets, data, self._mask, self._split, _flags(skip),
+            cast(_Int32, self._heads.whole), cast(_Int32, self._nexts.whole), cast(Int64, keys.words), offsets, data,
+            self._mask, self._split, _flags(skip),
             cast(Int64, probing.words), probing_offsets, probing_data, _flags(probing.valid),
             cursor.row, cursor.node, once, out_probing, out_stored,
         )  # fmt: skip
