@@ -29,7 +29,7 @@ def join(
     algorithm: str = "auto",
     memory: str | int | MemoryLimit | None = None,
     suffixes: tuple[str, str] = ("", "_right"),
-    reading: str = "1:1",
+    reading: str = "auto",
     driving: Driving = "auto",
     wait_ms: float = 25.0,
     batch_rows: int = 65536,

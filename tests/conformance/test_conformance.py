@@ -35,7 +35,7 @@ def test_every_algorithm_is_covered() -> None:
 
 @pytest.mark.parametrize(("algorithm", "kind"), CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=120)
+@settings(relaxed, max_examples=60)
 def test_same_rows_as_the_nested_loop(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
     if scenario.how in registry.get(algorithm).description.join_types:
@@ -44,7 +44,7 @@ def test_same_rows_as_the_nested_loop(algorithm: str, kind: Kind, data: st.DataO
 
 @pytest.mark.parametrize(("algorithm", "kind"), CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=40)
+@settings(relaxed, max_examples=20)
 def test_snapshot_and_restore_at_any_step(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
     moves = data.draw(st.sets(st.integers(0, 80), max_size=3), label="snapshot after these steps")
@@ -62,7 +62,7 @@ def test_snapshot_and_restore_at_any_step(algorithm: str, kind: Kind, data: st.D
 
 @pytest.mark.parametrize(("algorithm", "kind"), CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=15)
+@settings(relaxed, max_examples=8)
 def test_deterministic(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
     outputs, counters = [], []

@@ -140,7 +140,8 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
-    add("--reading", default="1:1", metavar="A:B", help="read A rows of LEFT for B rows of RIGHT (default 1:1)")
+    text = "read A rows of LEFT for B rows of RIGHT (default auto: alike at first, then mostly the smaller input)"
+    add("--reading", default="auto", metavar="A:B", help=text)
     driving = ("auto", "pull", "push")
     text = "pull: read as --reading says; push: take what comes first; auto: push if an input is slow (default)"
     add("--driving", choices=driving, default="auto", metavar="WAY", help=text)

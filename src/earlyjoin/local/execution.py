@@ -10,7 +10,7 @@ import pyarrow as pa
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
-from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.algorithms.reading import make_reading
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
@@ -66,7 +66,8 @@ class Execution:
             seed=options.seed,
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
-        self.reading = Ratio.parse(options.reading) if self.pulls else None
+        rows = [source.rows_hint for source in sources]
+        self.reading = make_reading(options.reading, rows) if self.pulls else None
         self.inputs: Inputs | None = None
 
     @property

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
-from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.algorithms.reading import check_reading
 from earlyjoin.errors import InputError
 from earlyjoin.state.budget import MemoryLimit
 
@@ -25,8 +25,8 @@ class JoinOptions:
     algorithm: str = "auto"
     memory: str | int | MemoryLimit | None = None
     suffixes: tuple[str, str] = DEFAULT_SUFFIXES
-    reading: str = "1:1"
-    """Rows of the first input for rows of the second, when pull-driven."""
+    reading: str = "auto"
+    """Rows of the first input for rows of the second ("5:1") when pull-driven; "auto" favours the smaller one."""
     driving: Driving = "auto"
     wait_ms: float = 25.0
     """Silence of the inputs that starts the reactive phase."""
@@ -37,7 +37,7 @@ class JoinOptions:
 
     def __post_init__(self) -> None:
         MemoryLimit.parse(self.memory)
-        Ratio.parse(self.reading)
+        check_reading(self.reading)
         if self.algorithm != "auto":
             registry.get(self.algorithm)
         if self.driving not in get_args(Driving):

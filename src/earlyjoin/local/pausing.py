@@ -27,7 +27,7 @@ def save(query: Query, execution: Execution, watch: Stopwatch, undelivered: list
                 "how": options.how,
                 "memory": {"bytes": execution.budget.limit.bytes, "rows": execution.budget.limit.rows},
                 "suffixes": list(options.suffixes),
-                "reading": str(execution.reading) if execution.reading is not None else options.reading,
+                "reading": options.reading,
                 "driving": options.driving,
                 "wait_ms": options.wait_ms,
                 "batch_rows": options.batch_rows,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-_INLINE = 12
-"""Bytes that a string view holds itself; longer ones lie in a data buffer."""
+from earlyjoin.kernels.views import outside_bytes
 
 
 def batch_nbytes(batch: pa.RecordBatch) -> int:
@@ -21,8 +20,8 @@ def array_nbytes(values: pa.Array) -> int:
         return 0
     if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
         validity, views, *_ = values.buffers()
-        lengths = np.frombuffer(views, dtype=np.int32)[::4][values.offset : values.offset + len(values)]
-        shared = int(lengths[lengths > _INLINE].sum(dtype=np.int64))
+        first = values.offset
+        shared = outside_bytes(np.frombuffer(views, dtype=np.int32), first, first + len(values))
         return 16 * len(values) + shared + (len(values) // 8 if validity is not None else 0)
     if pa.types.is_dictionary(type_):
         # The dictionary is shared by all slices: count at most one entry a row.
