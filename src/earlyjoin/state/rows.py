@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.columns import column_for, contiguous, take_array
+from earlyjoin.state.gathering import gather
 
 
 class Rows(Protocol):
@@ -41,7 +43,7 @@ class BatchRows:
         if contiguous(index):
             return [self.batch.column(c).slice(int(index[0]), len(index)) for c in chosen]
         positions = pa.array(index)
-        return [take_array(self.batch.column(c), positions) for c in chosen]
+        return gather([partial(take_array, self.batch.column(c), positions) for c in chosen], len(index))
 
 
 class RowStore:
@@ -83,7 +85,7 @@ class RowStore:
         """Copies of the chosen rows."""
         positions = pa.array(index)
         chosen = self._columns if columns is None else [self._columns[c] for c in columns]
-        return [column.take(positions) for column in chosen]
+        return gather([partial(column.take, positions) for column in chosen], len(index))
 
     def batch(self, index: Int64) -> pa.RecordBatch:
         """The chosen rows as a record batch."""

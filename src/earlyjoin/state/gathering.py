@@ -1,0 +1,46 @@
+"""Gathering columns side by side: Arrow's kernels let go of the interpreter, so a second core can take half of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+
+import pyarrow as pa
+
+_LEAST_ROWS = 8192
+"""Below this a hand-over to another thread costs more than it gains."""
+_MOST_THREADS = 4
+
+
+def gather(columns: Sequence[Callable[[], pa.Array]], rows: int) -> list[pa.Array]:
+    """The arrays that the callables make, in their order; large ones are made by several threads."""
+    threads = min(_MOST_THREADS, os.cpu_count() or 1, len(columns))
+    if rows < _LEAST_ROWS or threads < 2:
+        return [make() for make in columns]
+    # This thread takes columns from the front, the others from the back: they meet wherever the work is even.
+    todo = list(enumerate(columns))
+    done: list[pa.Array | None] = [None] * len(columns)
+
+    def work(position: int) -> None:
+        while True:
+            try:
+                number, make = todo.pop(position)  # atomic: no column is taken twice
+            except IndexError:
+                return
+            done[number] = make()
+
+    helpers: list[Future[None]] = [_pool(os.getpid()).submit(work, -1) for _ in range(threads - 1)]
+    try:
+        work(0)
+    finally:
+        for helper in helpers:
+            helper.result()
+    return done
+
+
+@lru_cache(maxsize=1)
+def _pool(_process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a forked child has none and makes its own."""
+    return ThreadPoolExecutor(_MOST_THREADS - 1, thread_name_prefix="earlyjoin-gather")
