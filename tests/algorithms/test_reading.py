@@ -84,7 +84,7 @@ def test_whole_batches_stay_near_the_ratio(a: int, b: int, batches: list[int]) -
 
 @pytest.mark.parametrize("text", ["", "1", "1:", ":1", "1:2:3", "a:b", "-1:1", "1.5:1", "1/1"])
 def test_nonsense_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is not of the form A:B, such as 1:1 or 5:1"):
+    with pytest.raises(InputError, match="is neither auto nor of the form A:B, such as 1:1 or 5:1"):
         Ratio.parse(text)
 
 

@@ -60,7 +60,7 @@ def test_a_refusal_gives_the_reason_and_names_those_that_can(
     with pytest.raises(UnsupportedError) as caught:
         registry.create("shj", plan(condition), context(tmp_path))
     message = str(caught.value)
-    assert message.startswith("shj (symmetric hash join) cannot do this join: it needs a equality condition, and")
+    assert message.startswith("shj (symmetric hash join) cannot do this join: it needs an equality condition, and")
     assert plan(condition).condition.text in message
     assert message.endswith("choose one of: auto, nested")
     assert registry.names_that_can(plan(condition)) == ["nested"]

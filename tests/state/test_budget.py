@@ -145,7 +145,7 @@ def test_a_refusal_books_nothing_and_says_who_asked() -> None:
     budget = Budget(MemoryLimit(bytes=MIN_BYTES))
     account = budget.account("payload")
     account.reserve(MIN_BYTES)
-    with pytest.raises(BudgetExceeded, match=r"payload needs 1 B more than the memory of 65.5 kB allows"):
+    with pytest.raises(BudgetExceeded, match=r"payload needs 1 B more than is free of the memory of 65.5 kB"):
         account.reserve(1)
     assert (account.bytes, budget.used_bytes, budget.peak_bytes) == (MIN_BYTES, MIN_BYTES, MIN_BYTES)
     account.clear()

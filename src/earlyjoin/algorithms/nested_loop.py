@@ -222,7 +222,7 @@ class NestedLoopJoin(Operator):
         if len(larger) == 0:
             raise BudgetExceeded(
                 f"about {format_bytes(needed_bytes)} for a single row or batch do not fit into the memory of "
-                f"{self.context.budget.limit}; give more memory"
+                f"{self.context.budget.whole}; give more memory"
             )
         self._flush(larger.side)
 

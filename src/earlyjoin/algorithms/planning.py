@@ -7,7 +7,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES, OutputSchema
 from earlyjoin.algorithms.protocol import Plan
-from earlyjoin.errors import InputError
+from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.conjunction import Condition, bind
 
 
@@ -24,6 +24,13 @@ def make_plan(
         kind = JoinType(how)
     except ValueError:
         raise InputError(f"unknown join type {how!r}; choose one of: {', '.join(JoinType)}") from None
+    for schema, name in ((left, "left"), (right, "right")):
+        for field in schema:
+            if pa.types.is_run_end_encoded(field.type):
+                raise UnsupportedError(
+                    f"column {field.name!r} of the {name} input has type {field.type}, which cannot be kept; "
+                    f"decode it first with pyarrow.compute.run_end_decode, or leave the column out"
+                )
     bound = bind(condition, left, right)
     output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes)
     joined_row = output

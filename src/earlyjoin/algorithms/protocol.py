@@ -6,9 +6,9 @@
     ──▶ arriving ───────────▶ reactive (inputs silent) ──▶ arriving … ─────────▶ cleanup ──▶ done
 
 Each call returns an iterator of steps: :class:`Matches` no longer than ``context.output_rows``, or None for a bounded
-step that found nothing. The driver takes them one by one and may look at its inputs, or stop, in between. The state of an
-operator is complete between two steps: it may be snapshot there, and ``resume()`` in the same or in a restored operator
-goes on where the interrupted call stood. The next call may come only when the last one is exhausted.
+step that found nothing. The driver takes them one by one and may look at its inputs, or stop, in between. The state of
+an operator is complete between two steps: it may be snapshot there, and ``resume()`` in the same or in a restored
+operator goes on where the interrupted call stood. The next call may come only when the last one is exhausted.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class Ratio:
 class SmallerFirst(Ratio):
     """Both inputs alike for the first results, then mostly the smaller one, so that it ends soon.
 
-    Rows of the larger input that come after the end of the smaller one need not be kept (EHJ section 3.2: reading more of
-    the smaller relation costs a few early results and saves memory and time in all).
+    Rows of the larger input that come after the end of the smaller one need not be kept (EHJ section 3.2: reading more
+    of the smaller relation costs a few early results and saves memory and time in all).
     """
 
     favoured: tuple[int, ...] = (1, 1)

@@ -38,7 +38,7 @@ def refusal(plan: Plan, description: Description) -> str | None:
     if plan.how not in description.join_types:
         return f"it has no {plan.how} join"
     if description.needs is not Capability.NONE and plan.condition.driver(description.needs) is None:
-        return f"it needs a {_wording(description.needs)} condition, and {plan.condition.text} has none"
+        return f"it needs {_wording(description.needs)} condition, and {plan.condition.text} has none"
     return None
 
 
@@ -70,9 +70,9 @@ def driver(plan: Plan, description: Description) -> tuple[BoundPredicate, tuple[
 
 def _wording(capability: Capability) -> str:
     words = {
-        Capability.HASHABLE: "equality",
-        Capability.SORTABLE: "sortable (equality, band, inequality, interval or rectangle)",
-        Capability.BANDED: "band",
-        Capability.SWEEPABLE: "sweepable",
+        Capability.HASHABLE: "an equality",
+        Capability.SORTABLE: "a sortable (equality, band, inequality, interval or rectangle)",
+        Capability.BANDED: "a band",
+        Capability.SWEEPABLE: "a sweepable",
     }
-    return words.get(capability, str(capability))
+    return words.get(capability, f"a {capability}")

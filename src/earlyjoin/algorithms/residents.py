@@ -11,7 +11,7 @@ import pyarrow as pa
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64, Keys
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, row_too_large
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.growable import Growable
 from earlyjoin.state.key_store import KeyStore
@@ -103,7 +103,8 @@ class Residents:
             while pages.limit.bytes is not None and 2 * self.page_nbytes(page) > pages.limit.bytes and stop - start > 1:
                 stop = start + (stop - start) // 2
                 page = self.batch(start, stop)
-            account.reserve(batch_nbytes(page))
+            if not account.try_reserve(batch_nbytes(page)):
+                raise row_too_large(batch_nbytes(page) / page.num_rows, pages, "writing")
             writer.write(page)
             account.clear()
             start = stop

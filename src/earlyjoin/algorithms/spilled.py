@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from earlyjoin.algorithms.residents import Page, Residents
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Bool
-from earlyjoin.state.budget import Budget, format_bytes
+from earlyjoin.state.budget import Budget, row_too_large
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.snapshot import Snapshot
 from earlyjoin.state.spill import Run, RunReader, SpillDirectory
@@ -85,10 +84,7 @@ class PageSlot:
                 self._reader = run.read(self._counters)
             page = self._residents.read_page(self._reader.page(number))
             if not self._account.try_reserve(page.nbytes, len(page)):
-                raise BudgetExceeded(
-                    f"a row of about {format_bytes(page.nbytes / len(page))} is too large for the memory of "
-                    f"{self._budget.limit} that is set aside for reading; give more memory"
-                )
+                raise row_too_large(page.nbytes / len(page), self._budget, "reading")
             self._held, self._page = (run, number), page
         return self._page, run.starts[number]
 

@@ -86,7 +86,7 @@ class SymmetricHashJoin(Operator):
         self._work: deque[Probe | Unmatched] = deque()
         self._working = context.budget.account("keys of the arriving batch")
         self._out = context.budget.account("output row numbers")
-        self._out.reserve(2 * 8 * context.output_rows)
+        self._out.reserve(2 * 2 * 8 * context.output_rows)  # what a probe fills, and the copies that go out
         self._found = np.empty((2, context.output_rows), dtype=np.int64)
 
     def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
@@ -190,10 +190,11 @@ class SymmetricHashJoin(Operator):
         return one_sided(task.side, source, numbers)
 
     def _out_of_memory(self) -> BudgetExceeded:
-        read = " and ".join(f"{count:,} rows of input {s}" for s, count in enumerate(self.context.counters.rows_in))
+        left, right = self.context.counters.rows_in
         able = registry.names_that_can(self.plan, spills=True)
         return BudgetExceeded(
-            f"memory of {self.context.budget.limit} is full after {read}, and shj (symmetric hash join) cannot spill; "
+            f"memory of {self.context.budget.whole} is full after {left:,} rows of the left and {right:,} rows of the "
+            f"right input, and shj (symmetric hash join) cannot spill; "
             f"give more memory, or choose an algorithm that can spill: {', '.join(able)}"
         )
 

@@ -16,9 +16,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from earlyjoin.errors import BudgetExceeded, EarlyJoinError, SourceError
+from earlyjoin.errors import EarlyJoinError, SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.state.budget import Account, Budget, format_bytes
+from earlyjoin.state.budget import Account, Budget, row_too_large
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.sizes import batch_nbytes
 
@@ -175,10 +175,7 @@ class ThreadedInputs:
                 count //= 2
                 piece = batch.slice(start, count)
             if limit.bytes is not None and batch_nbytes(piece) > limit.bytes:
-                raise BudgetExceeded(
-                    f"a row of {source.name!r} has {format_bytes(batch_nbytes(piece))}, more than the memory of "
-                    f"{self._budget.limit} set aside for input; give more memory"
-                )
+                raise row_too_large(batch_nbytes(piece), self._budget, f"reading {source.name!r}")
             yield piece
             start += count
 

@@ -6,6 +6,7 @@ Rows are written to a hidden file beside the target. ``commit`` moves it to its 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 from abc import ABC, abstractmethod
@@ -125,7 +126,7 @@ class ArrowSink(Sink):
 
 
 class JsonLinesSink(Sink):
-    """One JSON object a line; dates, times, decimals and bytes as text."""
+    """One JSON object a line; dates, times and decimals as text, bytes in base64."""
 
     def _start(self) -> Any:
         return self._hidden.open("w", encoding="utf-8")
@@ -133,7 +134,11 @@ class JsonLinesSink(Sink):
     def _write(self, batch: pa.RecordBatch) -> None:
         import json
 
-        self._writer.writelines(json.dumps(row, default=str) + "\n" for row in batch.to_pylist())
+        self._writer.writelines(json.dumps(row, default=_json_text) + "\n" for row in batch.to_pylist())
+
+
+def _json_text(value: object) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 _SINKS: dict[str, type[Sink]] = {"parquet": ParquetSink, "csv": CsvSink, "arrow": ArrowSink, "jsonl": JsonLinesSink}

@@ -112,6 +112,11 @@ class Budget:
         return Account(self, name)
 
     @property
+    def whole(self) -> MemoryLimit:
+        """What the user gave, of which this budget may be a part."""
+        return self.limit if self._parent is None else self._parent.whole
+
+    @property
     def used_bytes(self) -> int:
         """Bytes booked now."""
         return self._bytes
@@ -190,7 +195,7 @@ class Account:
         """Book more, or raise BudgetExceeded."""
         if not self.try_reserve(bytes_, rows):
             asked = f"{rows:,} rows" if self._budget.limit.rows is not None else format_bytes(bytes_)
-            raise BudgetExceeded(f"{self.name} needs {asked} more than the memory of {self._budget.limit} allows")
+            raise BudgetExceeded(f"{self.name} needs {asked} more than is free of the memory of {self._budget.whole}")
 
     def release(self, bytes_: int = 0, rows: int = 0) -> None:
         """Give back."""
@@ -210,3 +215,11 @@ def _unchecked(*, bytes_: int | None = None, rows: int | None = None) -> MemoryL
     object.__setattr__(limit, "bytes", bytes_)
     object.__setattr__(limit, "rows", rows)
     return limit
+
+
+def row_too_large(nbytes: float, part: Budget, purpose: str) -> BudgetExceeded:
+    """The error for a row that no part of the memory set aside for a purpose can hold."""
+    return BudgetExceeded(
+        f"a row of about {format_bytes(nbytes)} is too large for what the memory of {part.whole} sets aside for {purpose}; "
+        f"give more memory"
+    )

@@ -1,8 +1,8 @@
 """Columns that grow: one storage form for each kind of Arrow type, contiguous so that gathering is one Arrow ``take``.
 
 Fixed-width values lie in one array, strings and bytes in one heap with 64-bit offsets; booleans take a byte. Validity
-is a byte a row and exists only once a null has come. Types without a flat form (lists, structs, dictionaries) are
-kept as chunks, without the views that may be inside them.
+is a byte a row and exists only once a null has come. :mod:`earlyjoin.state.nested_columns` has the types without a flat
+form.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
-from earlyjoin.state.sizes import array_nbytes
 
 
 class Column(ABC):
@@ -178,109 +176,3 @@ class HeapColumn(_Nullable):
     @property
     def nbytes(self) -> int:
         return self._offsets.nbytes + self._heap.nbytes + self._validity_nbytes
-
-
-class ChunkedColumn(Column):
-    """Values of any other type, as the Arrow arrays they came in."""
-
-    def __init__(self, type_: pa.DataType, account: Account) -> None:
-        super().__init__(type_, account)
-        self._stored = _without_inner_views(type_)
-        self._chunks: list[pa.Array] = []
-        self._nbytes = 0
-
-    def append(self, values: pa.Array) -> None:
-        if len(values) == 0:
-            return
-        values = _converted(values, self._stored)
-        self._account.reserve(array_nbytes(values))
-        self._nbytes += array_nbytes(values)
-        self._chunks.append(values)
-
-    def take(self, index: pa.Array) -> pa.Array:
-        taken = pa.chunked_array(self._chunks, type=self._stored).take(index)
-        whole = (
-            taken.chunk(0) if taken.num_chunks == 1 else pa.concat_arrays(taken.chunks or [pa.array([], taken.type)])
-        )
-        return _converted(whole, self.type)
-
-    def truncate(self, length: int) -> None:
-        kept: list[pa.Array] = []
-        for chunk in self._chunks:
-            kept.append(chunk.slice(0, max(0, length)))
-            length -= len(chunk)
-        self._chunks = [chunk for chunk in kept if len(chunk)]
-        nbytes = sum(array_nbytes(chunk) for chunk in self._chunks)
-        self._account.release(self._nbytes - nbytes)
-        self._nbytes = nbytes
-
-    def clear(self) -> None:
-        self._account.release(self._nbytes)
-        self._chunks, self._nbytes = [], 0
-
-    @property
-    def nbytes(self) -> int:
-        return self._nbytes
-
-
-def column_for(type_: pa.DataType, account: Account) -> Column:
-    """The storage form of a type."""
-    is_ = pa.types
-    if is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_):
-        return HeapColumn(type_, account)
-    if is_.is_binary(type_) or is_.is_large_binary(type_) or is_.is_binary_view(type_):
-        return HeapColumn(type_, account)
-    flat = is_.is_primitive(type_) or is_.is_decimal(type_) or is_.is_fixed_size_binary(type_)
-    if flat and not is_.is_dictionary(type_) and not (is_.is_fixed_size_binary(type_) and type_.byte_width == 0):
-        return FixedColumn(type_, account)
-    return ChunkedColumn(type_, account)
-
-
-def take_array(values: pa.Array, index: pa.Array) -> pa.Array:
-    """``values.take(index)`` for every type, views included (Arrow has no kernel for those)."""
-    if not (pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type)):
-        return _converted(_converted(values, _without_inner_views(values.type)).take(index), values.type)
-    # A view is 16 bytes that point into shared data buffers: gather the views, share the data.
-    validity, views, *data = values.buffers()
-    fixed = pa.Array.from_buffers(pa.binary(16), len(values), [validity, views], offset=values.offset).take(index)
-    return pa.Array.from_buffers(values.type, len(fixed), [*fixed.buffers(), *data])
-
-
-def _without_inner_views(type_: pa.DataType) -> pa.DataType:
-    """The type with large strings and bytes for the views inside lists, structs, maps and extensions."""
-    is_, inner = pa.types, _without_inner_views
-    if is_.is_string_view(type_):
-        return pa.large_string()
-    if is_.is_binary_view(type_):
-        return pa.large_binary()
-    if isinstance(type_, pa.BaseExtensionType):
-        plain = inner(type_.storage_type)
-        return type_ if plain == type_.storage_type else plain
-    if is_.is_struct(type_):
-        return pa.struct([field.with_type(inner(field.type)) for field in type_])
-    if is_.is_map(type_):
-        key, item = (field.with_type(inner(field.type)) for field in (type_.key_field, type_.item_field))
-        return pa.map_(key, item, keys_sorted=type_.keys_sorted)
-    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
-        field = type_.value_field.with_type(inner(type_.value_type))
-        if is_.is_large_list(type_):
-            return pa.large_list(field)
-        return pa.list_(field, type_.list_size if is_.is_fixed_size_list(type_) else -1)
-    return type_
-
-
-def _converted(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """From a type to its form without inner views, or back."""
-    if values.type == type_:
-        return values
-    if isinstance(values.type, pa.BaseExtensionType):
-        return values.storage.cast(type_)
-    if isinstance(type_, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(type_, values.cast(type_.storage_type))
-    return values.cast(type_)
-
-
-def contiguous(index: Int64) -> bool:
-    """Is the index a run of consecutive rows? Then a slice does what a gather would."""
-    count = len(index)
-    return count > 0 and int(index[-1]) - int(index[0]) == count - 1 and bool((np.diff(index) == 1).all())

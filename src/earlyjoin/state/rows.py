@@ -11,8 +11,8 @@ import pyarrow as pa
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
-from earlyjoin.state.columns import column_for, contiguous, take_array
 from earlyjoin.state.gathering import gather
+from earlyjoin.state.storage import column_for, contiguous, take_array
 
 
 class Rows(Protocol):

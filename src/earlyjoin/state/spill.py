@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class SpillDirectory:
             raise InputError(f"spill directory {str(self.root)!r} does not exist; create it or name another")
         self._path: Path | None = None
         self._lock: int | None = None
+        self._owner = os.getpid()
         self._runs = 0
 
     @property
@@ -60,9 +62,10 @@ class SpillDirectory:
         return self.path / f"run-{self._runs:06d}{suffix}"
 
     def close(self) -> None:
-        """Remove the directory and everything in it."""
+        """Remove the directory and everything in it; in a forked child, leave it to the parent."""
         if self._path is not None:
-            _remove(self._path)
+            if os.getpid() == self._owner:
+                _remove(self._path)
             self._path = None
         if self._lock is not None:
             os.close(self._lock)
@@ -134,16 +137,15 @@ class RunWriter:
         self._counters = counters
         self._rows = 0
         self._starts: list[int] = []
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pa.ipc.new_file(self._sink, schema)
+        with self._failing_clearly():
+            self._sink = pa.OSFile(str(path), "wb")
+            self._writer = pa.ipc.new_file(self._sink, schema)
 
     def write(self, page: pa.RecordBatch) -> None:
         """Add one page."""
         before = self._sink.tell()
-        try:
+        with self._failing_clearly():
             self._writer.write_batch(page)
-        except OSError as error:
-            raise EarlyJoinError(f"cannot write spill file {self._path}: {error}") from error
         self._starts.append(self._rows)
         self._rows += page.num_rows
         self._counters.pages_written += 1
@@ -152,10 +154,18 @@ class RunWriter:
 
     def close(self) -> Run:
         """Finish the file."""
-        self._writer.close()
-        size = self._sink.tell()
-        self._sink.close()
+        with self._failing_clearly():
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
         return Run(self._path, self._rows, tuple(self._starts), size)
+
+    @contextlib.contextmanager
+    def _failing_clearly(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EarlyJoinError(f"cannot write spill file {str(self._path)!r}: {error}") from error
 
 
 class RunReader:

@@ -1,0 +1,101 @@
+"""Columns of types without a flat form: dictionaries, decoded and encoded again, and everything nested, as chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.errors import InputError
+from earlyjoin.state.budget import Account
+from earlyjoin.state.columns import Column
+from earlyjoin.state.inner_views import converted, without_inner_views
+from earlyjoin.state.sizes import array_nbytes
+
+
+class DictionaryColumn(Column):
+    """Dictionary-encoded values: batches bring dictionaries of their own, so the values are kept, and encoded again."""
+
+    def __init__(self, type_: pa.DataType, values: Column) -> None:
+        super().__init__(type_, values._account)
+        self._values = values
+
+    def append(self, values: pa.Array) -> None:
+        dictionary = converted(values.dictionary, self._values.type)
+        self._values.append(dictionary.take(values.indices))
+
+    def take(self, index: pa.Array) -> pa.Array:
+        encoded = self._values.take(index).dictionary_encode()
+        try:
+            indices = encoded.indices.cast(self.type.index_type)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"a batch has {len(encoded.dictionary):,} different values, more than the indices of {self.type} can "
+                f"number; decode the column or give it wider indices"
+            ) from None
+        dictionary = converted(encoded.dictionary, self.type.value_type)
+        return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=self.type.ordered)
+
+    def truncate(self, length: int) -> None:
+        self._values.truncate(length)
+
+    def clear(self) -> None:
+        self._values.clear()
+
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes
+
+
+class ChunkedColumn(Column):
+    """Values of any other type, as the Arrow arrays they came in."""
+
+    def __init__(self, type_: pa.DataType, account: Account) -> None:
+        super().__init__(type_, account)
+        self._stored = without_inner_views(type_)
+        self._chunks: list[pa.Array] = []
+        self._starts = [0]
+        self._nbytes = 0
+
+    def append(self, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
+        values = converted(values, self._stored)
+        self._account.reserve(array_nbytes(values))
+        self._nbytes += array_nbytes(values)
+        self._chunks.append(values)
+        self._starts.append(self._starts[-1] + len(values))
+
+    def take(self, index: pa.Array) -> pa.Array:
+        """Chunk by chunk: Arrow would put all chunks together first, whatever is taken."""
+        rows = index.to_numpy(zero_copy_only=False)
+        if len(rows) == 0:
+            return pa.array([], self.type)
+        chunks = np.searchsorted(self._starts, rows, side="right") - 1
+        order = np.argsort(chunks, kind="stable")
+        numbers, firsts = np.unique(chunks[order], return_index=True)
+        parts = []
+        for number, of_chunk in zip(numbers, np.split(order, firsts[1:]), strict=True):
+            parts.append(self._chunks[number].take(pa.array(rows[of_chunk] - self._starts[number])))
+        places = np.empty(len(rows), dtype=np.int64)
+        places[order] = np.arange(len(rows))
+        return converted(pa.concat_arrays(parts).take(pa.array(places)), self.type)
+
+    def truncate(self, length: int) -> None:
+        kept = [
+            chunk.slice(0, length - start)
+            for chunk, start in zip(self._chunks, self._starts, strict=False)
+            if start < length
+        ]
+        self._chunks = kept
+        self._starts = [0, *np.cumsum([len(chunk) for chunk in kept], dtype=np.int64).tolist()]
+        nbytes = sum(array_nbytes(chunk) for chunk in kept)
+        self._account.release(self._nbytes - nbytes)
+        self._nbytes = nbytes
+
+    def clear(self) -> None:
+        self._account.release(self._nbytes)
+        self._chunks, self._starts, self._nbytes = [], [0], 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._nbytes
