@@ -220,6 +220,6 @@ def _unchecked(*, bytes_: int | None = None, rows: int | None = None) -> MemoryL
 def row_too_large(nbytes: float, part: Budget, purpose: str) -> BudgetExceeded:
     """The error for a row that no part of the memory set aside for a purpose can hold."""
     return BudgetExceeded(
-        f"a row of about {format_bytes(nbytes)} is too large for what the memory of {part.whole} sets aside for {purpose}; "
-        f"give more memory"
+        f"a row of about {format_bytes(nbytes)} is too large for what the memory of {part.whole} sets aside "
+        f"for {purpose}; give more memory"
     )

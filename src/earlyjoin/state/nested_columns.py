@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.errors import InputError
 from earlyjoin.state.budget import Account
 from earlyjoin.state.columns import Column
+from earlyjoin.state.dictionaries import decoded, encoded
 from earlyjoin.state.inner_views import converted, without_inner_views
 from earlyjoin.state.sizes import array_nbytes
 
@@ -20,20 +20,10 @@ class DictionaryColumn(Column):
         self._values = values
 
     def append(self, values: pa.Array) -> None:
-        dictionary = converted(values.dictionary, self._values.type)
-        self._values.append(dictionary.take(values.indices))
+        self._values.append(decoded(values))
 
     def take(self, index: pa.Array) -> pa.Array:
-        encoded = self._values.take(index).dictionary_encode()
-        try:
-            indices = encoded.indices.cast(self.type.index_type)
-        except pa.ArrowInvalid:
-            raise InputError(
-                f"a batch has {len(encoded.dictionary):,} different values, more than the indices of {self.type} can "
-                f"number; decode the column or give it wider indices"
-            ) from None
-        dictionary = converted(encoded.dictionary, self.type.value_type)
-        return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=self.type.ordered)
+        return encoded(self._values.take(index), self.type)
 
     def truncate(self, length: int) -> None:
         self._values.truncate(length)

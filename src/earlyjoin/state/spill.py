@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, InputError
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.dictionaries import decoded, encoded, plain_type
 
 _PREFIX = "earlyjoin-"
 _LOCK = "lock"
+_SCHEMA = b"earlyjoin:schema"
 
 
 class SpillDirectory:
@@ -137,15 +139,16 @@ class RunWriter:
         self._counters = counters
         self._rows = 0
         self._starts: list[int] = []
+        self._stored = _stored_schema(schema)
         with self._failing_clearly():
             self._sink = pa.OSFile(str(path), "wb")
-            self._writer = pa.ipc.new_file(self._sink, schema)
+            self._writer = pa.ipc.new_file(self._sink, self._stored)
 
     def write(self, page: pa.RecordBatch) -> None:
         """Add one page."""
         before = self._sink.tell()
         with self._failing_clearly():
-            self._writer.write_batch(page)
+            self._writer.write_batch(_plain(page, self._stored))
         self._starts.append(self._rows)
         self._rows += page.num_rows
         self._counters.pages_written += 1
@@ -176,6 +179,7 @@ class RunReader:
         self._counters = counters
         self._file = pa.OSFile(str(run.path), "rb")
         self._reader = pa.ipc.open_file(self._file)
+        self._schema = pa.ipc.read_schema(pa.py_buffer(self._reader.schema.metadata[_SCHEMA]))
 
     def page(self, number: int) -> pa.RecordBatch:
         """Read one page."""
@@ -184,8 +188,27 @@ class RunReader:
         self._counters.pages_read += 1
         self._counters.tuples_read += page.num_rows
         self._counters.bytes_read += max(page.nbytes, self._file.tell() - before)
-        return page
+        return _original(page, self._schema)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of the file: an Arrow file has one dictionary a column, pages have many, so it holds values."""
+    fields = [field.with_type(plain_type(field.type)) for field in schema]
+    return pa.schema(fields, metadata={_SCHEMA: schema.remove_metadata().serialize().to_pybytes()})
+
+
+def _plain(page: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
+    columns = [decoded(column) if pa.types.is_dictionary(column.type) else column for column in page.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=stored)
+
+
+def _original(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        encoded(column, field.type) if pa.types.is_dictionary(field.type) else column
+        for column, field in zip(page.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -8,6 +8,7 @@ import pyarrow as pa
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.columns import Column, FixedColumn, HeapColumn
+from earlyjoin.state.dictionaries import plain_type
 from earlyjoin.state.inner_views import converted, without_inner_views
 from earlyjoin.state.nested_columns import ChunkedColumn, DictionaryColumn
 
@@ -20,7 +21,7 @@ def column_for(type_: pa.DataType, account: Account) -> Column:
     if is_.is_binary(type_) or is_.is_large_binary(type_) or is_.is_binary_view(type_):
         return HeapColumn(type_, account)
     if is_.is_dictionary(type_):
-        values = column_for(without_inner_views(type_.value_type), account)
+        values = column_for(plain_type(type_), account)
         # Arrow cannot encode nested values: those stay as they come.
         return ChunkedColumn(type_, account) if isinstance(values, ChunkedColumn) else DictionaryColumn(type_, values)
     flat = is_.is_primitive(type_) or is_.is_decimal(type_) or is_.is_fixed_size_binary(type_)
