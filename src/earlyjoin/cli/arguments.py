@@ -23,6 +23,8 @@ exit codes: 0 done, 1 failed, 2 bad arguments or input, 130 interrupted (what wa
 found is kept and valid). EARLYJOIN_DEBUG=1 in the environment adds a traceback
 to errors."""
 
+_BENCH = "Runs the same work here and in other engines, in turns, and prints medians and their ratios."
+
 _JOIN_DESCRIPTION = """\
 Joins two inputs while they are read. LEFT and RIGHT are files, directories or
 quoted patterns such as 'part-*.parquet', of Parquet, CSV, Arrow IPC or JSON lines.
@@ -65,7 +67,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown argument: {' '.join(unknown)}")
     if known.command is None:
-        parser.error("say what to do: join, demo or algorithms")
+        parser.error("say what to do: join, demo, bench or algorithms")
     return known
 
 
@@ -102,8 +104,20 @@ def _parser() -> _Parser:
     demo.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="how long it takes (default 10)")
     demo.add_argument("--seed", type=int, default=0, metavar="N", help="other data and other bursts (default 0)")
     demo.add_argument("-q", "--quiet", action="store_true", help="print only what came when, at the end")
+    _add_bench(
+        commands.add_parser("bench", help="measure against other engines", description=_BENCH, allow_abbrev=False)
+    )
     commands.add_parser("algorithms", help="list the algorithms and what they can do", allow_abbrev=False)
     return parser
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="which ones (default: all)")
+    add("--scale", type=_scale, default=1.0, metavar="SF", help="TPC-H scale factor (default 1)")
+    add("--rounds", type=_positive, default=3, metavar="N", help="runs of each engine, in turns (default 3)")
+    add("--data", metavar="DIR", help="where to keep the generated data (default: a cache directory)")
+    add("--json", action="store_true", help="print every timing as JSON")
 
 
 def _add_conditions(parser: argparse.ArgumentParser) -> None:
@@ -179,6 +193,16 @@ def _whole(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
     return int(text)
+
+
+def _scale(text: str) -> float:
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not 0.001 <= scale <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a scale factor between 0.001 and 1000")
+    return scale
 
 
 def _seconds(text: str) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,16 @@ class SweepOrder(ABC):
     def words(self, side: int, keys: Keys) -> SweepWords:
         """One word for each row to sort by, ascending; rows that match nothing (``valid`` False) may get any word."""
 
+    by_value = True
+    """Whether keys in the order of their words are in the order of their values, as a sorted output needs."""
+
+    def state(self) -> dict[str, Any]:
+        """What was chosen from the first keys given to :meth:`words`, as plain values; empty when there is no choice."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over the choice that another order of the same predicate had made."""
+
 
 class SweepArea(ABC):
     """Elements of one side. Handles are the caller's names for elements (row numbers, run ids packed with them, ...)."""
@@ -48,6 +59,7 @@ class SweepArea(ABC):
 
         Fills handles of elements and rows of ``keys``, moves the cursor and returns how many pairs were found; the query is over
         when ``cursor.row`` is ``len(keys)``. Every pair that satisfies the predicate is found once, and no other pair.
+        Between the start and the end of a query the area must not be changed.
         """
 
     @abstractmethod
@@ -65,3 +77,8 @@ class SweepArea(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes held."""
+
+    @property
+    @abstractmethod
+    def handles(self) -> Int64:
+        """The handles of the elements held, in no particular order; a view that is valid until the next change."""

@@ -1,0 +1,57 @@
+"""``earlyjoin bench``: ratios against other engines, measured side by side in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from earlyjoin.cli.arguments import EXIT_DONE
+from earlyjoin.cli.tables import aligned
+from earlyjoin.errors import InputError
+from earlyjoin.report.bench import BENCHMARKS
+from earlyjoin.report.bench.measuring import Outcome
+from earlyjoin.report.bench.tpch import default_directory
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the benchmarks that were named, or all, and print medians and ratios."""
+    names = options.names or list(BENCHMARKS)
+    for name in names:
+        if name not in BENCHMARKS:
+            raise InputError(f"unknown benchmark {name!r}; choose from: {', '.join(BENCHMARKS)}")
+    directory = Path(options.data) if options.data is not None else default_directory()
+    outcomes = []
+    for name in names:
+        outcome = BENCHMARKS[name].run(directory, options.scale, options.rounds, _say)
+        outcomes.append(outcome)
+        if not options.json:
+            print(_text(outcome), end="\n\n", flush=True)
+    if options.json:
+        print(json.dumps([outcome.to_dict() for outcome in outcomes]))
+    return EXIT_DONE
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _text(outcome: Outcome) -> str:
+    rows = []
+    for engine in outcome.timings:
+        row = [engine]
+        for what in ("first", "total"):
+            row.append(f"{outcome.median(engine, what):.3f} s")
+            row.append("" if engine == "earlyjoin" else f"{outcome.ratio(what, engine):.2f}")
+        rows.append(row)
+    table = aligned(["engine", "first batch", "ours/theirs", "total", "ours/theirs"], rows, right=[1, 2, 3, 4])
+    bars = [_bar(outcome, bar.what, bar.most) for bar in outcome.bars]
+    count = next(iter(outcome.timings.values()))[0].rows
+    return "\n".join([f"{outcome.name}: {outcome.title}, {count:,} rows", table, *bars, *outcome.notes])
+
+
+def _bar(outcome: Outcome, what: str, most: float) -> str:
+    worst = max(outcome.ratio(what, engine) for engine in outcome.timings if engine != "earlyjoin")
+    verdict = "reached" if worst <= most else "MISSED"
+    return f"{what}: at most {most:g} times the other engine's is the aim, measured {worst:.2f}: {verdict}"
