@@ -12,6 +12,7 @@ from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
 
+_PIECE = 4096
 _ROOMY = 64
 _NO_FLAGS = np.empty(0, dtype=np.bool_)
 
@@ -39,8 +40,15 @@ class Elements:
 
     def ensure(self, more: int) -> None:
         """Make room for ``more`` elements, or raise BudgetExceeded with no element changed."""
-        if self._start:
+        try:
+            self._grow(more)
+        except BudgetExceeded:
+            if not self._start:
+                raise
             self._close_gap()
+            self._grow(more)
+
+    def _grow(self, more: int) -> None:
         for part in self._parts:
             part.ensure(part.length + more)
 
@@ -75,8 +83,11 @@ class Elements:
         if not self._start:
             return
         count = len(self)
+        step = max(self._start, _PIECE)  # in pieces that do not overlap, or are small: NumPy copies what overlaps
         for part in self._parts:
-            part.data[:count] = part.data[self._start :]
+            values = part.data
+            for first in range(0, count, step):
+                values[first : min(first + step, count)] = values[self._start + first : self._start + first + step]
             part.truncate(count)
         self._start = 0
         self._shrink()
