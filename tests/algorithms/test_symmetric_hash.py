@@ -113,7 +113,8 @@ def test_running_out_of_memory_names_those_that_can_spill_and_stays_inside(tmp_p
 def test_running_out_of_rows(tmp_path: Path) -> None:
     join = Join("shj", LEFT, RIGHT, tmp_path, memory="10rows")
     join.arrive(0, left(1, 2, 3, 4, 5, 6))
-    with pytest.raises(BudgetExceeded, match="memory of 10 rows is full after 6 rows of the left and 5 rows of the right input"):
+    message = "memory of 10 rows is full after 6 rows of the left and 5 rows of the right input"
+    with pytest.raises(BudgetExceeded, match=message):
         join.arrive(1, right(1, 2, 3, 4, 5))
     assert join.context.budget.peak_rows <= 10
     join.close()

@@ -151,11 +151,9 @@ def test_rows_that_came_before_a_failure_are_joined_first() -> None:
         raise OSError("the wire was cut")
 
     query = ej.join(broken(), RIGHT, on="k")
-    found = 0
+    assert query.head(4).num_rows == 4
     with pytest.raises(ej.SourceError):
-        for batch in query:
-            found += batch.num_rows
-    assert found == 4
+        query.to_arrow()
 
 
 def test_stop_from_another_thread_while_an_input_is_silent() -> None:

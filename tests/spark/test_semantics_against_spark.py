@@ -1,4 +1,4 @@
-"""Equality means what it means in Spark: nulls, NaN, signed zero, decimals of different scale, widths, strings, instants."""
+"""Equality means what it means in Spark: nulls, NaN, signed zero, decimals, widths, strings, instants."""
 
 from __future__ import annotations
 
