@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.protocol import Description, Plan
 from earlyjoin.errors import UnsupportedError
+from earlyjoin.predicates.base import Capability
 from earlyjoin.state.budget import MemoryLimit, format_bytes
 
 _OVERHEAD = 2.0
 """Memory that a row takes with its key, its index entry and room for growth, as a multiple of the row itself."""
+
+_YARDSTICKS = frozenset({"nested", "smj", "smj-semi"})
+"""What others are measured against: right for any input, never the fastest to a first row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: i
     in_memory = [description for description in able if not description.spills]
     spilling = [description for description in able if description.spills]
     # The nested loop compares every pair: it is for conditions that nothing else can do.
-    indexed = [description for description in spilling if description.name != "nested"]
+    indexed = sorted((description for description in spilling if description.name not in _YARDSTICKS), key=_by_hash)
     if in_memory and fits is not False and (fits or not indexed):
         best = in_memory[0]
         return Choice(best.name, f"{_condition(best)}, {size}")
@@ -39,8 +43,15 @@ def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: i
     return Choice(best.name, f"{_condition(best)}, {size}{slow}")
 
 
+def _by_hash(description: Description) -> bool:
+    """Sorts algorithms that hash before those that sort; among equals the order of registration stays."""
+    return not description.needs & Capability.HASHABLE
+
+
 def _condition(description: Description) -> str:
-    return "equality condition" if description.needs else "works for every condition"
+    if description.needs & Capability.HASHABLE:
+        return "equality condition"
+    return "condition with a sweep order" if description.needs else "works for every condition"
 
 
 def _fits(memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> tuple[bool | None, str]:

@@ -25,6 +25,11 @@ to errors."""
 
 _BENCH = "Runs the same work here and in other engines, in turns, and prints medians and their ratios."
 
+_EXPERIMENT = (
+    "Runs a figure of one of the papers again on counted work, and prints its numbers beside the paper's. "
+    "EARLYJOIN_DATA in the environment names a directory with real data; without it data is generated."
+)
+
 _JOIN_DESCRIPTION = """\
 Joins two inputs while they are read. LEFT and RIGHT are files, directories or
 quoted patterns such as 'part-*.parquet', of Parquet, CSV, Arrow IPC or JSON lines.
@@ -67,7 +72,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown argument: {' '.join(unknown)}")
     if known.command is None:
-        parser.error("say what to do: join, demo, bench or algorithms")
+        parser.error("say what to do: join, demo, experiment, bench or algorithms")
     return known
 
 
@@ -107,8 +112,22 @@ def _parser() -> _Parser:
     _add_bench(
         commands.add_parser("bench", help="measure against other engines", description=_BENCH, allow_abbrev=False)
     )
+    _add_experiment(
+        commands.add_parser(
+            "experiment", help="run a paper's figure again", description=_EXPERIMENT, allow_abbrev=False
+        )
+    )
     commands.add_parser("algorithms", help="list the algorithms and what they can do", allow_abbrev=False)
     return parser
+
+
+def _add_experiment(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", metavar="NAME", help="'list', or one that it lists")
+    add("--scale", type=_scale, metavar="S", help="size of the inputs, 1 is the paper's (default: as each one says)")
+    add("--seed", type=int, default=0, metavar="N", help="for everything that is random (default 0)")
+    add("--plot", metavar="FILE", help="draw it into this file: .png, .svg or .pdf")
+    add("--json", action="store_true", help="print curves and numbers as JSON")
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:

@@ -41,6 +41,8 @@ def _run(options: argparse.Namespace) -> int:
         from earlyjoin.cli.joining import run
     elif options.command == "demo":
         from earlyjoin.cli.demo import run
+    elif options.command == "experiment":
+        from earlyjoin.cli.experiment import run
     elif options.command == "bench":
         from earlyjoin.cli.bench import run
     else:

@@ -1,8 +1,9 @@
 """Sweep areas over one sorted column (PMJ section 3, table 1): the matches of a word lie side by side.
 
-A query walks from (``row``, ``place``) on and stops when the output is full; ``place`` is a position in the area, -1 at the
-start of a row. Every function returns ``(found, row, place)``. Querying words may come in any order, but ascending ones, as a
-sweep brings them, are found by galloping from the last match. ``valid`` is empty when every row can match.
+A query walks from (``row``, ``place``) on and stops when the output is full; ``place`` is a position in the area, -1
+at the start of a row. Every function returns ``(found, row, place)``. Querying words may come in any order, but
+ascending ones, as a sweep brings them, are found by galloping from the last match. ``valid`` is empty when every row
+can match.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _exceeds(a, b, eps):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def first_within(words: Words, query: Any, eps: Any, hint: int) -> int:
-    """The first position whose word is at most ``eps`` below ``query``, or the length; searched outwards from ``hint``."""
+    """The first position whose word is at most ``eps`` below ``query``, or the length; searched from ``hint``."""
     n = len(words)
     low = 0
     high = n
@@ -95,8 +96,8 @@ def order_pairs(
 ) -> tuple[int, int, int]:  # fmt: skip
     """Elements before one border and from another one on, of the run of elements that equal the querying word.
 
-    ``lower`` tells where the elements before end: 0 nowhere, 1 before the equal ones, 2 behind them. ``upper`` tells where
-    the elements behind begin: 1 with the equal ones, 2 behind them, 3 nowhere.
+    ``lower`` tells where the elements before end: 0 nowhere, 1 before the equal ones, 2 behind them. ``upper`` tells
+    where the elements behind begin: 1 with the equal ones, 2 behind them, 3 nowhere.
     """
     found = 0
     room = len(out_handles)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from earlyjoin.algorithms.protocol import Matches, Operator, Slice, Step
 from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.inputs import Arrival, Inputs
 
 REACT_STEPS = 64
@@ -32,6 +33,7 @@ class Driver:
     ended: list[bool]
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
+    estimating: Estimating | None = None
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
@@ -69,5 +71,8 @@ class Driver:
                 yield from self.operator.end(arrival.side)
             return
         self.rows_taken[arrival.side] += arrival.batch.num_rows
-        yield from self.operator.arrive(arrival.side, arrival.batch)
+        steps = self.operator.arrive(arrival.side, arrival.batch)
+        if self.estimating is not None:
+            steps = self.estimating.through(arrival.side, arrival.batch, steps)
+        yield from steps
         self.inputs.release(arrival)

@@ -13,6 +13,7 @@ from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import make_reading
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
+from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
@@ -69,6 +70,9 @@ class Execution:
         rows = [source.rows_hint for source in sources]
         self.reading = make_reading(options.reading, rows) if self.pulls else None
         self.inputs: Inputs | None = None
+        most = max(self._batch_rows(source).most for source in sources)
+        account = rest.account("statistics of the size estimate")
+        self.estimating = Estimating(plan, sources, self.operator, account, self.rows_taken, self.ended, most)
 
     @property
     def pulls(self) -> bool:
@@ -98,6 +102,7 @@ class Execution:
             self.rows_taken,
             self.ended,
             self._stopping,
+            self.estimating,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
@@ -111,6 +116,7 @@ class Execution:
         if self.inputs is not None:
             self.inputs.close()
         self.operator.close()
+        self.estimating.close()
         self.spill.close()
 
     def _stopping(self) -> bool:

@@ -29,10 +29,21 @@ def explain(query: Query, execution: Execution) -> str:
         ("memory", f"{execution.budget.limit}"),
         ("engine", f"local, {driving}"),
         *((name, _source(source)) for name, source in zip(("left", "right"), query.sources, strict=True)),
+        ("estimate", _estimate(query)),
         ("output", ", ".join(f"{field.name} {field.type}" for field in query.schema)),
     ]
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join(f"{name:<{width}}{text}" for name, text in lines if text)
+
+
+def _estimate(query: Query) -> str:
+    estimate = query.estimate
+    if estimate is None:
+        return f"none: {query.estimate_reason}"
+    return (
+        f"{estimate['rows']:,} rows, between {estimate['low']:,} and {estimate['high']:,} "
+        f"({estimate['confidence']:.0%} confidence)"
+    )
 
 
 def _rest(query: Query, parts: tuple[object, ...]) -> str:

@@ -22,6 +22,8 @@ class Progress:
     seconds: float
     memory_fraction: float
     finished: bool
+    estimate: dict[str, Any] | None = None
+    """Size of the whole result by now: rows, low, high, confidence; None when nothing can be said."""
 
     @property
     def rate(self) -> float:
@@ -80,15 +82,14 @@ class Stopwatch:
         self.first_s, self.first_1000_s = values["first_s"], values["first_1000_s"]
 
 
-def summary(*, algorithm: str, watch: Stopwatch, counters: Counters, budget: Budget, finished: bool) -> dict[str, Any]:
+def summary(
+    *, algorithm: str, watch: Stopwatch, counters: Counters, budget: Budget, estimate: dict[str, Any] | None
+) -> dict[str, Any]:
     """The JSON object that ends ``earlyjoin join --json``."""
     seconds = {"first": watch.first_s, "first_1000": watch.first_1000_s, "total": watch.elapsed_s}
     memory: dict[str, Any] = {"budget_bytes": budget.limit.bytes, "peak_bytes": budget.peak_bytes}
     if budget.limit.rows is not None:
         memory |= {"budget_rows": budget.limit.rows, "peak_rows": budget.peak_rows}
-    estimate = None
-    if finished:
-        estimate = {"rows": watch.rows, "low": watch.rows, "high": watch.rows, "confidence": 1.0}
     return {
         "rows": watch.rows,
         "algorithm": algorithm,

@@ -100,13 +100,24 @@ class Query:
             seconds=self._watch.elapsed_s,
             memory_fraction=execution.budget.fraction_used,
             finished=self.state is State.FINISHED,
+            estimate=self.estimate,
         )
 
     @property
     def estimate(self) -> dict[str, Any] | None:
-        """Size of the whole result with an interval: known once the query has finished, None before."""
-        found: dict[str, Any] | None = self.summary()["estimate"]
-        return found
+        """Size of the whole result: ``rows``, the interval ``low`` to ``high``, and its ``confidence``.
+
+        None while nothing can be said; ``estimate_reason`` tells why. Exact once the query has finished.
+        """
+        if self.state is State.FINISHED:
+            rows = self._watch.rows
+            return {"rows": rows, "low": rows, "high": rows, "confidence": 1.0}
+        return self._execution.estimating.get(self._watch.rows)
+
+    @property
+    def estimate_reason(self) -> str | None:
+        """Why ``estimate`` is None; None when it is not."""
+        return None if self.state is State.FINISHED else self._execution.estimating.reason
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The result as it is found. Iterating again goes on where the last iteration stopped."""
@@ -192,12 +203,15 @@ class Query:
             raise InputError(f"a query that is {self.state} cannot be paused")
         unbuilt = self._execution.unbuilt()
         self._watch.count(sum(batch.num_rows for batch in unbuilt))
-        pausing.save(self, self._execution, self._watch, self._shown + unbuilt).save(directory)
+        snapshot = pausing.save(self, self._execution, self._watch, self._shown + unbuilt)
+        snapshot.values["estimating"] = self._execution.estimating.to_values()
+        snapshot.save(directory)
         self._end(State.PAUSED)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a paused query's state; this one must be new and have the same inputs and condition."""
         self._shown = pausing.load(snapshot, self._execution, self._watch)
+        self._execution.estimating.go_on(snapshot.values["estimating"])
 
     def explain(self) -> str:
         """What will be done and why, in words."""
@@ -210,7 +224,7 @@ class Query:
             watch=self._watch,
             counters=self._execution.counters,
             budget=self._execution.budget,
-            finished=self.state is State.FINISHED,
+            estimate=self.estimate,
         )
 
     def close(self) -> None:

@@ -2,5 +2,16 @@
 
 from earlyjoin.algorithms.sweep.base import SweepArea, SweepCursor, SweepOrder, SweepWords
 from earlyjoin.algorithms.sweep.factory import AreaMaker, make_sweep
+from earlyjoin.algorithms.sweep.joining import SortedRun, sweep_join, sweep_runs
 
-__all__ = ["AreaMaker", "SweepArea", "SweepCursor", "SweepOrder", "SweepWords", "make_sweep"]
+__all__ = [
+    "AreaMaker",
+    "SortedRun",
+    "SweepArea",
+    "SweepCursor",
+    "SweepOrder",
+    "SweepWords",
+    "make_sweep",
+    "sweep_join",
+    "sweep_runs",
+]

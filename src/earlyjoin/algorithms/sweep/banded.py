@@ -22,7 +22,7 @@ class FirstWordOrder(SweepOrder):
 
 
 class BandArea(SweepArea):
-    """One sorted column; what matches a word is a range of it, found exactly because rounded subtraction is monotonous."""
+    """One sorted column; what matches a word is a range of it, and exactly that: rounded subtraction is monotonous."""
 
     def __init__(self, account: Account, eps: int | float) -> None:
         self._eps = np.float64(eps) if isinstance(eps, float) else np.int64(eps)
@@ -33,9 +33,9 @@ class BandArea(SweepArea):
         self._elements.append(keys.words[:, 0], handles)
 
     def query(self, keys: Keys, cursor: SweepCursor, out_handles: Int64, out_rows: Int64) -> int:
-        words, handles = self._elements.column(0), self._elements.column(1)
+        words, handles, queries = self._elements.column(0), self._elements.column(1), keys.words[:, 0]
         found, cursor.row, cursor.place = kernels.band_pairs(
-            words, handles, keys.words[:, 0], flags(keys.valid), self._eps, cursor.row, cursor.place, out_handles, out_rows
+            words, handles, queries, flags(keys.valid), self._eps, cursor.row, cursor.place, out_handles, out_rows
         )
         return found
 

@@ -1,4 +1,4 @@
-"""The elements of a sweep area (PMJ section 3.1): columns side by side that grow at the end and are forgotten at the front."""
+"""The elements of a sweep area (PMJ section 3.1): columns that grow at the end and are forgotten at the front."""
 
 from __future__ import annotations
 
@@ -64,8 +64,13 @@ class Elements:
         if self._start >= len(self):
             self._close_gap()
 
+    def truncate(self, count: int) -> None:
+        """Forget all but the first ``count`` elements."""
+        for part in self._parts:
+            part.truncate(self._start + count)
+
     def keep(self, chosen: Int64, first: int = 0) -> None:
-        """Forget the elements from ``first`` on that are not ``chosen`` (ascending numbers, counted from ``first``)."""
+        """Let ``chosen`` (numbers counted from ``first``) be the elements from ``first`` on, in that order."""
         self._close_gap()
         stop = first + len(chosen)
         for part in self._parts:
@@ -93,7 +98,7 @@ class Elements:
         self._shrink()
 
     def _shrink(self) -> None:
-        """Give memory back when much more is held than used, if there is room to copy the few elements that are left."""
+        """Give memory back when far more is held than used, if there is room to copy the few elements left."""
         count = len(self)
         for number, part in enumerate(self._parts):
             if part.nbytes <= part.row_nbytes * (4 * count + _ROOMY):

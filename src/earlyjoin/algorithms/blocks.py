@@ -1,0 +1,185 @@
+"""Blocks: a page of a sorted sequence in memory, with what a sweep needs of it. Sequences lie in memory or on disk."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
+from earlyjoin.algorithms.sweep import SweepArea, SweepWords
+from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.state.counters import Counters
+from earlyjoin.state.rows import BatchRows, Rows
+from earlyjoin.state.sizes import batch_nbytes
+from earlyjoin.state.spill import RunReader
+
+
+@dataclass(slots=True)
+class Block:
+    """A page in memory."""
+
+    sequence: int
+    """Which sequence of the sweep it belongs to."""
+    page: int
+    side: int
+    label: int
+    rows: Rows
+    words: SweepWords
+    """The sweep words of all its rows, ascending."""
+    swept: Int64
+    """Its rows that take part in the sweep, by number in ``rows``."""
+    swept_words: SweepWords
+    keys: Keys | None
+    """The keys of the swept rows; they go as soon as they are in the sweep area."""
+    matched: Bool | None
+    """Flags of ``rows``, None when nobody asks."""
+    numbers: Int64 | None
+    """For a page from disk: the numbers of its rows in the file of flags."""
+    payload_nbytes: int
+    payload_rows: int
+    area: SweepArea | None = None
+    start: int = 0
+    """The first place in the order of the sweep at which it meets blocks of the other side."""
+    written: int = 0
+    """How many of its rows have gone to the output of the merge."""
+
+    @property
+    def keys_nbytes(self) -> int:
+        """Bytes of the keys, while they are held."""
+        return self.keys.nbytes if self.keys is not None else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held."""
+        return self.payload_nbytes + self.keys_nbytes + (self.area.nbytes if self.area is not None else 0)
+
+
+class Sequence(ABC):
+    """Rows of one side in the order of their sweep words, in pages."""
+
+    side: int
+    label: int
+    """Sequences of both sides with one label have been joined with each other (see ``joined.same_run``)."""
+    page_rows: int
+    """Rows of the longest page."""
+
+    @property
+    @abstractmethod
+    def first_words(self) -> SweepWords:
+        """The smallest word of each page."""
+
+    @abstractmethod
+    def load(self, number: int, page: int) -> Block:
+        """A page as a block of the sequence that has this number in a sweep."""
+
+    @abstractmethod
+    def mark(self, block: Block, index: Int64) -> None:
+        """Keep it where it lasts that these rows of the block have matched, as ``block.matched`` says already."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files."""
+
+
+class MemorySequence(Sequence):
+    """Rows that are in memory anyway: a block of them costs its keys alone."""
+
+    def __init__(
+        self,
+        side: int,
+        label: int,
+        page_rows: int,
+        rows: Rows,
+        keys: Keys,
+        words: SweepWords,
+        matched: Bool | None,
+        order: Int64,
+    ) -> None:
+        self.side, self.label, self.page_rows = side, label, page_rows
+        self._rows, self._keys, self._words, self._matched, self._order = rows, keys, words, matched, order
+
+    @property
+    def first_words(self) -> SweepWords:
+        """The smallest word of each page."""
+        return self._words[self._order[:: self.page_rows]]
+
+    def load(self, number: int, page: int) -> Block:
+        """Gather the keys of a page."""
+        index = self._order[page * self.page_rows : (page + 1) * self.page_rows]
+        words, keys = self._words[index], self._keys.take(index)
+        return Block(
+            number, page, self.side, self.label, self._rows, words, index, words, keys, self._matched, None,
+            payload_nbytes=words.nbytes, payload_rows=0,
+        )  # fmt: skip
+
+    def mark(self, block: Block, index: Int64) -> None:
+        """The flags of the block are those of the rows in memory."""
+
+    def close(self) -> None:
+        """There are no files."""
+
+
+class RunSequence(Sequence):
+    """A sorted run on disk."""
+
+    def __init__(
+        self,
+        keys: SideKeys,
+        label: int,
+        run: SortedRun,
+        flags: MatchedFile | None,
+        counters: Counters,
+        *,
+        drop_matched: bool,
+    ) -> None:
+        self.side, self.label, self.page_rows = keys.side, label, run.page_rows
+        self._keys, self._run, self._flags, self._counters = keys, run, flags, counters
+        self._drop_matched = drop_matched
+        self._reader: tuple[int, RunReader] | None = None
+
+    @property
+    def first_words(self) -> SweepWords:
+        """The smallest word of each page."""
+        return np.asarray(self._run.first_words)
+
+    def load(self, number: int, page: int) -> Block:
+        """Read a page and make its keys; rows that need no further match stay out of the sweep."""
+        read = self._read(page)
+        count = len(self._keys.schema)
+        payload = pa.RecordBatch.from_arrays(read.columns[:count], schema=self._keys.schema)
+        keys = self._keys.key.encode(self.side, payload)
+        words = self._keys.words(keys)
+        numbers = read.column(count).to_numpy() if self._keys.numbered else None
+        matched = self._flags.read(numbers) if self._flags is not None and numbers is not None else None
+        swept = np.ones(len(keys), dtype=np.bool_) if keys.valid is None else keys.valid.copy()
+        if self._drop_matched and matched is not None:
+            swept &= ~matched
+        index = np.flatnonzero(swept)
+        if len(index) < len(keys):
+            keys = keys.take(index)
+        flags_nbytes = matched.nbytes if matched is not None else 0
+        return Block(
+            number, page, self.side, self.label, BatchRows(payload), words, index, words[index], keys, matched, numbers,
+            payload_nbytes=batch_nbytes(read) + flags_nbytes + 3 * words.nbytes, payload_rows=len(words),
+        )  # fmt: skip
+
+    def _read(self, page: int) -> pa.RecordBatch:
+        segment, place = self._run.place(page)
+        if self._reader is None or self._reader[0] != segment:
+            self.close()
+            self._reader = (segment, self._run.segments[segment].read(self._counters))
+        return self._reader[1].page(place)
+
+    def mark(self, block: Block, index: Int64) -> None:
+        """Keep the flags in the file."""
+        if self._flags is not None and block.numbers is not None:
+            self._flags.mark(block.numbers[index])
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._reader is not None:
+            self._reader[1].close()
+            self._reader = None

@@ -1,0 +1,67 @@
+"""Which runs to merge (PMJ figure 2): pairs of runs, one of each side, and the groups in which they are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from earlyjoin.algorithms.sorted_runs import SortedRun
+from earlyjoin.state.budget import MemoryLimit
+
+
+@dataclass(slots=True)
+class RunPair:
+    """Runs of both sides that were written together."""
+
+    runs: tuple[SortedRun, SortedRun]
+    level: int = 0
+    """How often its rows were merged."""
+
+    @property
+    def pages(self) -> int:
+        """Pages of both runs."""
+        return sum(run.pages for run in self.runs)
+
+
+def to_merge_in_idle_time(pairs: Sequence[RunPair], fan_in: int) -> list[int]:
+    """The first pairs of the lowest level that has two; they would be merged sooner or later."""
+    for level in sorted({pair.level for pair in pairs}):
+        same = [number for number, pair in enumerate(pairs) if pair.level == level]
+        if len(same) > 1:
+            return same[:fan_in]
+    return []
+
+
+def to_merge_before_the_last(pairs: Sequence[RunPair], fan_in: int, most: int) -> list[int]:
+    """The smallest pairs, so many that all later merges, of which the last takes ``most``, are full."""
+    step = fan_in - 1
+    count = (len(pairs) - most) % step or step
+    by_size = sorted(range(len(pairs)), key=lambda number: (pairs[number].pages, number))
+    return sorted(by_size[: count + 1])
+
+
+def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
+    """How many of the pairs can be merged in the memory: a rest of a page of each run, two pages more, the output.
+
+    Never fewer than two; whether these fit is found out by trying.
+    """
+    for count in range(len(pairs), 2, -1):
+        runs = [run for pair in pairs[:count] for run in pair.runs]
+        if limit.rows is not None:
+            # Single rows are written on as soon as they are read: they leave no rest.
+            rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
+        else:
+            assert limit.bytes is not None
+            rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
+        if rest + 5 * page <= most:
+            return count
+    return min(2, len(pairs))
+
+
+def _longest(runs: list[SortedRun]) -> int:
+    longest = max(run.page_rows for run in runs)
+    return longest if longest > 1 else 0
+
+
+def _largest(runs: list[SortedRun]) -> int:
+    return max(run.footprint for run in runs)

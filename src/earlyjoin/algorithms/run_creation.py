@@ -1,0 +1,150 @@
+"""The rows of one side that will become an initial run (PMJ section 3.1.1): gathered, joined in sorted order, written.
+
+PMJ does not wait until memory is full: section 3.6 proposes to apply it *in memory* to smaller parts. Rows before
+``joined`` have met those of the other side; a join in memory takes the two parts as two sorted sequences.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms.blocks import MemorySequence
+from earlyjoin.algorithms.sorted_runs import MatchedFile, PageLimit, PageWriter, SideKeys, SortedRun
+from earlyjoin.algorithms.sweep import SweepWords
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.state.budget import Budget
+from earlyjoin.state.counters import Counters
+from earlyjoin.state.growable import Growable
+from earlyjoin.state.key_store import KeyStore
+from earlyjoin.state.rows import RowStore
+from earlyjoin.state.spill import SpillDirectory
+
+_SORTING_NBYTES = 24
+"""Bytes a row for sorting: its place in the order, and what the sort itself works with."""
+
+
+class Gathered:
+    """Rows of one side in memory."""
+
+    def __init__(self, keys: SideKeys, budget: Budget, *, flags: bool) -> None:
+        self.side = keys
+        self.rows = RowStore(keys.schema, budget.account("payload"))
+        self.joined = 0
+        self._keys = KeyStore(budget.account("keys"))
+        self._account = budget.account("sweep words")
+        self._sorting = budget.account("sorting")
+        self._words: Growable | None = None
+        self._matched = Growable(np.bool_, budget.account("flags")) if flags else None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held."""
+        words = self._words.nbytes if self._words is not None else 0
+        flags = self._matched.nbytes if self._matched is not None else 0
+        return self.rows.nbytes + self._keys.nbytes + words + flags + self._sorting.bytes
+
+    @property
+    def key_nbytes(self) -> float:
+        """Bytes of a key, on average."""
+        return self._keys.nbytes / max(1, len(self))
+
+    @property
+    def matched(self) -> Bool | None:
+        """A flag a row: has it matched? None when nobody asks."""
+        return cast(Bool, self._matched.data) if self._matched is not None else None
+
+    def insert(self, batch: pa.RecordBatch, keys: Keys) -> None:
+        """Add rows at the end; on BudgetExceeded nothing has changed."""
+        first, words = len(self), self.side.words(keys)
+        if self._words is None:
+            self._words = Growable(words.dtype, self._account)
+        self._sorting.reserve(_SORTING_NBYTES * len(keys))
+        try:
+            self._words.append(words)
+            if self._matched is not None:
+                self._matched.extend(len(keys))[:] = False
+            self._keys.append(keys)
+            self.rows.append(batch)
+        except BudgetExceeded:
+            self._sorting.release(_SORTING_NBYTES * len(keys))
+            self._words.truncate(first)
+            self._keys.truncate(first)
+            if self._matched is not None:
+                self._matched.truncate(first)
+            raise
+
+    def all_rows(self) -> pa.RecordBatch:
+        """The rows, in the order in which they came."""
+        return self.rows.batch(np.arange(len(self), dtype=np.int64))
+
+    def restore(self, rows: pa.RecordBatch, matched: Bool | None) -> None:
+        """Take over saved rows and flags."""
+        if rows.num_rows:
+            self.insert(rows, self.side.key.encode(self.side.side, rows))
+        if self.matched is not None and matched is not None:
+            self.matched[:] = matched
+
+    def sequences(self, labels: tuple[int, int], page_rows: int) -> list[MemorySequence]:
+        """The rows that were joined before and those that were not, each in order; without rows that match nothing."""
+        keys = self._keys.keys()
+        if keys is None or self._words is None:
+            return []
+        words = cast(SweepWords, self._words.data)
+        result = []
+        for (start, stop), label in zip(((0, self.joined), (self.joined, len(self))), labels, strict=True):
+            order = self._order(words, start, stop, keys.valid)
+            if len(order):
+                result.append(
+                    MemorySequence(self.side.side, label, page_rows, self.rows, keys, words, self.matched, order)
+                )
+        return result
+
+    def _order(self, words: SweepWords, start: int, stop: int, valid: Bool | None) -> Int64:
+        order = start + np.argsort(words[start:stop], kind="stable")
+        return order if valid is None else order[valid[order]]
+
+    def write(
+        self,
+        directory: SpillDirectory,
+        counters: Counters,
+        limit: PageLimit,
+        flags: MatchedFile | None,
+        *,
+        drop_matched: bool,
+    ) -> SortedRun:
+        """Write all rows as a sorted run and forget them; with ``drop_matched`` those that matched are left out."""
+        writer = PageWriter(self.side, directory, counters, limit)
+        if len(self) and self._words is not None:
+            order = self._order(cast(SweepWords, self._words.data), 0, len(self), None)
+            if drop_matched and self.matched is not None:
+                order = order[~self.matched[order]]
+            numbers = None
+            if flags is not None and self.matched is not None:
+                numbers = flags.append(self.matched)
+            most = limit.rows if limit.rows is not None else self._likely_page_rows(limit)
+            writer.write(self.rows, numbers, order, most)
+        self.clear()
+        return writer.close()
+
+    def _likely_page_rows(self, limit: PageLimit) -> int:
+        """Rows of a page if all are of average size: few pages are built in vain."""
+        assert limit.bytes is not None
+        return max(1, int(limit.bytes / max(1, 1.5 * self.nbytes / len(self))))
+
+    def clear(self) -> None:
+        """Forget all rows and give the memory back."""
+        self.rows.clear()
+        self._keys.clear()
+        self._sorting.clear()
+        self.joined = 0
+        if self._words is not None:
+            self._words.clear()
+        if self._matched is not None:
+            self._matched.clear()

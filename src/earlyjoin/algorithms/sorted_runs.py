@@ -1,0 +1,241 @@
+"""Sorted runs on disk (PMJ section 3.1): pages in the order of their sweep words, written once, read page by page.
+
+A page holds the payload and, for joins that must know which rows have matched, the number of each row: its place in
+one file of flags a side (:class:`MatchedFile`), so that flags need no copying when runs are merged. A run may lie in several
+files (*segments*): a snapshot in the middle of a merge closes the file being written and goes on in another.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms.sweep import SweepOrder, SweepWords
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.predicates.base import BoundPredicate
+from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.state.budget import MemoryLimit, format_bytes
+from earlyjoin.state.counters import Counters
+from earlyjoin.state.rows import RowStore
+from earlyjoin.state.sizes import batch_nbytes
+from earlyjoin.state.snapshot import Snapshot
+from earlyjoin.state.spill import Run, RunWriter, SpillDirectory
+
+_ROW = pa.field("__row", pa.int64(), nullable=False)
+_AREA_ROW_NBYTES = 48
+_AREA_NBYTES = 1024
+_PAGES = 12
+"""Pages that the memory for reading is meant to hold: a rest of a page of four runs, a page that comes, pages in areas,
+two pages of output and one being written."""
+
+
+class PageLimit(NamedTuple):
+    """The most that a page may hold; a single row may always be a page."""
+
+    rows: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SideKeys:
+    """How rows of one side are stored and ordered."""
+
+    side: int
+    schema: pa.Schema
+    key: BoundPredicate
+    order: SweepOrder
+    numbered: bool
+    """Do pages carry row numbers?"""
+
+    @property
+    def page_schema(self) -> pa.Schema:
+        """Payload, and row numbers if there are any."""
+        return self.schema.append(_ROW) if self.numbered else self.schema
+
+    def words(self, keys: Keys) -> SweepWords:
+        """The sweep words; rows that match nothing get zero, the same whenever they are asked for."""
+        words = self.order.words(self.side, keys)
+        return words if keys.valid is None else np.where(keys.valid, words, words.dtype.type(0))
+
+    def footprint(self, page: pa.RecordBatch, keys: Keys) -> int:
+        """About what a page takes in memory once it is read, its keys are made and are in a sweep area."""
+        return batch_nbytes(page) + 3 * keys.nbytes + _AREA_ROW_NBYTES * len(keys) + _AREA_NBYTES
+
+
+@dataclass(slots=True)
+class SortedRun:
+    """Rows of one side on disk in the order of their sweep words."""
+
+    segments: list[Run] = field(default_factory=list)
+    first_words: list[int] | list[float] = field(default_factory=list)
+    """The smallest sweep word of each page."""
+    page_rows: int = 0
+    """Rows of the longest page."""
+    footprint: int = 0
+    """Bytes that the largest page takes in memory."""
+    rest_footprint: int = 0
+    """The same for pages of two rows or more: single rows are written on as soon as they are read."""
+
+    @property
+    def pages(self) -> int:
+        """Number of pages."""
+        return len(self.first_words)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(segment.rows for segment in self.segments)
+
+    def place(self, page: int) -> tuple[int, int]:
+        """The segment in which a page lies, and its number there."""
+        number = 0
+        while page >= self.segments[number].pages:
+            page -= self.segments[number].pages
+            number += 1
+        return number, page
+
+    def delete(self) -> None:
+        """Remove the files."""
+        for segment in self.segments:
+            segment.delete()
+
+    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+        """Put it into a snapshot; returns the plain values that ``load`` needs."""
+        segments = []
+        for number, run in enumerate(self.segments):
+            snapshot.files[f"{name}-{number}"] = run.path
+            segments.append({"rows": run.rows, "starts": list(run.starts), "nbytes": run.nbytes})
+        sizes = {"page_rows": self.page_rows, "footprint": self.footprint, "rest_footprint": self.rest_footprint}
+        return {"name": name, "segments": segments, "first_words": list(self.first_words), "sizes": sizes}
+
+    @classmethod
+    def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> SortedRun:
+        """Copy it out of a snapshot: the snapshot can be restored again."""
+        segments = []
+        for number, saved in enumerate(values["segments"]):
+            path = directory.new_path(".arrow")
+            shutil.copyfile(snapshot.files[f"{values['name']}-{number}"], path)
+            segments.append(Run(path, saved["rows"], tuple(saved["starts"]), saved["nbytes"]))
+        return cls(segments, values["first_words"], **values["sizes"])
+
+
+class PageWriter:
+    """Writes one sorted run inside page limits."""
+
+    def __init__(self, side: SideKeys, directory: SpillDirectory, counters: Counters, limit: PageLimit) -> None:
+        self.run = SortedRun()
+        self._side = side
+        self._directory = directory
+        self._counters = counters
+        self._limit = limit
+        self._writer: RunWriter | None = None
+
+    def write(self, rows: RowStore, numbers: Int64 | None, chosen: Int64, most: int) -> None:
+        """Write the chosen rows, which are in order, in pages of at most ``most`` rows and no more than the limit."""
+        start = 0
+        while start < len(chosen):
+            stop = min(len(chosen), start + most)
+            while not self._write_page(rows, numbers, chosen[start:stop]):
+                stop = start + (stop - start) // 2
+                most = stop - start  # the next page is likely to be as heavy
+            start = stop
+
+    def _write_page(self, rows: RowStore, numbers: Int64 | None, chosen: Int64) -> bool:
+        """False, and nothing written, when the page is too large and has more than one row."""
+        page = rows.batch(chosen)
+        keys = self._side.key.encode(self._side.side, page)
+        footprint = self._side.footprint(page, keys)
+        if self._limit.bytes is not None and footprint > self._limit.bytes and len(chosen) > 1:
+            return False
+        if self._side.numbered:
+            assert numbers is not None
+            columns = [*page.columns, pa.array(numbers[chosen], pa.int64())]
+            page = pa.RecordBatch.from_arrays(columns, schema=self._side.page_schema)
+        if self._writer is None:
+            path = self._directory.new_path(".arrow")
+            self._writer = RunWriter(path, self._side.page_schema, self._counters)
+        self._writer.write(page)
+        run = self.run
+        run.first_words.append(self._side.words(keys)[0].item())
+        run.page_rows = max(run.page_rows, len(chosen))
+        run.footprint = max(run.footprint, footprint)
+        if len(chosen) > 1:
+            run.rest_footprint = max(run.rest_footprint, footprint)
+        return True
+
+    def close(self) -> SortedRun:
+        """Finish the file being written; more may be written, into another."""
+        if self._writer is not None:
+            self.run.segments.append(self._writer.close())
+            self._writer = None
+        return self.run
+
+
+class MatchedFile:
+    """A byte for each spilled row of one side: has it matched? On disk, so that flags do not fill the memory."""
+
+    def __init__(self, directory: SpillDirectory) -> None:
+        self._directory = directory
+        self._path: Path | None = None
+        self.rows = 0
+
+    def append(self, matched: Bool) -> Int64:
+        """Add rows; returns their numbers."""
+        if self._path is None:
+            self._path = self._directory.new_path(".flags")
+        with self._path.open("ab") as file:
+            file.write(matched.tobytes())
+        first, self.rows = self.rows, self.rows + len(matched)
+        return np.arange(first, self.rows, dtype=np.int64)
+
+    def read(self, numbers: Int64) -> Bool:
+        """Copies of the flags of some rows."""
+        return np.array(self._mapped()[numbers]) if len(numbers) else np.empty(0, dtype=np.bool_)
+
+    def mark(self, numbers: Int64) -> None:
+        """These rows have matched."""
+        if len(numbers):
+            self._mapped()[numbers] = True
+
+    def _mapped(self) -> Bool:
+        assert self._path is not None
+        return np.memmap(self._path, dtype=np.bool_, mode="r+", shape=(self.rows,))
+
+    def delete(self) -> None:
+        """Remove the file."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+        self._path, self.rows = None, 0
+
+    def save(self, snapshot: Snapshot, name: str) -> int:
+        """Put it into a snapshot; returns its length."""
+        if self._path is not None:
+            snapshot.files[name] = self._path
+        return self.rows
+
+    def load(self, snapshot: Snapshot, name: str, rows: int) -> None:
+        """Copy it out of a snapshot."""
+        if name in snapshot.files:
+            self._path = self._directory.new_path(".flags")
+            shutil.copyfile(snapshot.files[name], self._path)
+        self.rows = rows
+
+
+def page_limit(budget: MemoryLimit) -> PageLimit:
+    """What a page may take so that the smallest merge, of two pairs of runs, has room enough in the memory."""
+    return PageLimit(
+        rows=max(1, budget.rows // _PAGES) if budget.rows is not None else None,
+        bytes=max(1, budget.bytes // _PAGES) if budget.bytes is not None else None,
+    )
+
+
+def too_large(nbytes: float, limit: MemoryLimit) -> BudgetExceeded:
+    """The error for a row that no step can hold."""
+    return BudgetExceeded(
+        f"a row of about {format_bytes(nbytes)} is too large for the memory of {limit}; give more memory"
+    )

@@ -1,0 +1,8 @@
+"""Experiments: figures of the papers, run again on counted work."""
+
+from earlyjoin.report.experiments import pmj
+from earlyjoin.report.experiments.experiment import Experiment, Outcome
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in pmj.EXPERIMENTS}
+
+__all__ = ["EXPERIMENTS", "Experiment", "Outcome"]

@@ -1,0 +1,195 @@
+"""Progressive merge join: worked examples of the paper, deep merge trees, hot keys, and what it counts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import earlyjoin as ej
+from algorithms.harness import Join, batch
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.choice import choose
+from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.pmj import ProgressiveMergeJoin
+from earlyjoin.algorithms.protocol import Slice
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.state import joined
+from earlyjoin.state.budget import MemoryLimit
+
+SCHEMA = batch([]).schema
+
+
+def rows(k: list[int | None]) -> pa.RecordBatch:
+    """Keys, and the place of each row as its name."""
+    return batch(k, id=np.arange(len(k)))
+
+
+def run(tmp_path: Path, left: list[int | None], right: list[int | None], *, memory: str, **more: Any) -> list[Any]:
+    """Join two lists of keys, in batches of five by turns; pairs of places."""
+    sides = (rows(left), rows(right))
+    join = Join("pmj", sides[0].schema, sides[1].schema, tmp_path, memory=memory, **more)
+    found = []
+    for start in range(0, max(len(left), len(right)), 5):
+        for side, whole in enumerate(sides):
+            if start < whole.num_rows:
+                found += join.arrive(side, whole.slice(start, 5))
+    found += join.end(0) + join.end(1) + join.finish()
+    join.close()
+    return [(row["id"], row.get("id_right")) for row in found]
+
+
+def nested(left: list[int | None], right: list[int | None]) -> Counter[Any]:
+    pairs = ((i, j) for i, a in enumerate(left) for j, b in enumerate(right) if a is not None and a == b)
+    return Counter(pairs)
+
+
+@pytest.fixture
+def binary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merge trees as deep as they get."""
+    monkeypatch.setattr(ProgressiveMergeJoin, "fan_in", 2)
+
+
+def test_join_during_run_creation_and_during_merge(tmp_path: Path) -> None:
+    """Figure 2: pairs within one memory load come while rows arrive, the others in the merge."""
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="8rows")  # 6 to gather rows in
+    assert join.arrive(0, batch([3, 1, 2])) == []
+    assert join.arrive(1, batch([2, 5, 1])) == []
+    first = join.arrive(0, batch([5, 2]))
+    assert sorted(row["k"] for row in first) == [1, 2], "the first pair of runs was joined before it was written"
+    assert (join.counters.flushes, join.counters.tuples_written) == (1, 6)
+    join.arrive(1, batch([3, 5]))
+    rest = join.finish()
+    assert sorted(row["k"] for row in rest) == [2, 3, 5, 5]
+    assert join.counters.tuples_read == join.counters.tuples_written == 10
+    join.close()
+
+
+def test_pairs_of_one_run_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 3.3: without the rule, the merge would give the pairs of the initial runs again."""
+    keys: list[int | None] = [k % 4 for k in range(30)]
+    assert Counter(run(tmp_path, keys, keys, memory="16rows")) == nested(keys, keys)
+    monkeypatch.setattr(joined, "same_run", lambda left, right: False)
+    assert Counter(run(tmp_path, keys, keys, memory="16rows")) != nested(keys, keys)
+
+
+@pytest.mark.parametrize("memory", ["8rows", "9rows", "20rows", "64KiB"])
+@pytest.mark.parametrize("kind", ["spread", "equal", "few", "left only", "right only", "none"])
+@pytest.mark.usefixtures("binary")
+def test_deep_merge_trees(tmp_path: Path, memory: str, kind: str) -> None:
+    rng = random.Random(5)
+    make = {"spread": lambda: rng.randrange(40), "equal": lambda: 7, "few": lambda: rng.choice([1, 1, 1, 2, None])}
+    key = make.get(kind, make["spread"])
+    left: list[int | None] = [key() for _ in range(0 if kind in ("right only", "none") else 40)]
+    right: list[int | None] = [key() for _ in range(0 if kind in ("left only", "none") else 40)]
+    assert Counter(run(tmp_path, left, right, memory=memory)) == nested(left, right)
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
+@pytest.mark.usefixtures("binary")
+def test_join_types_with_deep_merge_trees(tmp_path: Path, how: str) -> None:
+    rng = random.Random(6)
+    left: list[int | None] = [rng.choice([None, *range(30)]) for _ in range(70)]
+    right: list[int | None] = [rng.choice([None, *range(15, 45)]) for _ in range(50)]
+    pairs = nested(left, right)
+    unmatched = [
+        {(i, None) for i in range(len(left))} - {(i, None) for i, _ in pairs},
+        {(None, j) for j in range(len(right))} - {(None, j) for _, j in pairs},
+    ]
+    expected = {
+        "left": pairs + Counter(unmatched[0]),
+        "right": pairs + Counter(unmatched[1]),
+        "full": pairs + Counter(unmatched[0]) + Counter(unmatched[1]),
+        "semi": Counter({(i, None) for i, _ in pairs}),
+        "anti": Counter(unmatched[0]),
+    }
+    assert Counter(run(tmp_path, left, right, memory="8rows", how=how)) == expected[how]
+
+
+def test_semi_joins_do_not_write_rows_that_have_matched(tmp_path: Path) -> None:
+    """Section 3.6."""
+    written = {}
+    for how in ("inner", "semi", "anti"):
+        join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="160rows", how=how)
+        for start in range(0, 400, 20):
+            for side in (0, 1):
+                join.arrive(side, batch([k % 10 for k in range(start, start + 20)]))
+        join.finish()
+        written[how] = join.counters.tuples_written
+        join.close()
+    assert written["inner"] == 800
+    assert written["semi"] == written["anti"] <= 400 + 70, "all rows of the right, and left rows that came alone"
+
+
+def test_idle_time_merges_runs(tmp_path: Path) -> None:
+    keys: list[int | None] = [k * 7 % 50 for k in range(100)]
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="24rows")
+    found = join.arrive(0, batch(keys)) + join.arrive(1, batch(keys))
+    assert found == [], "the sides never were in memory together"
+    assert join.operator.has_reactive_work()
+    while join.operator.has_reactive_work():
+        before = join.counters.pages_read
+        found += join.take(join.operator.react(Slice(3)))
+        assert join.counters.pages_read - before <= 9, (
+            "a slice is bounded: parked pages are read as many at a time as fit"
+        )
+    assert len(found) > 150
+    found += join.finish()
+    assert len(found) == 200
+    join.close()
+
+
+def test_the_first_join_does_not_wait_for_memory_to_fill(tmp_path: Path) -> None:
+    """Section 3.6: start small and double."""
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="100MB")
+    assert len(join.arrive(0, batch(range(32))) + join.arrive(1, batch(range(32)))) == 32
+    assert join.arrive(0, batch(range(32))) == []
+    assert len(join.arrive(1, batch(range(32)))) == 32 * 4 - 32
+    assert join.counters.pages_written == 0
+    join.close()
+
+
+def test_a_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    schema = pa.schema([("k", pa.int64()), ("pad", pa.string())])
+    join = Join("pmj", schema, schema, tmp_path, memory="64KiB")
+    with pytest.raises(BudgetExceeded, match=r"a row of about 100\.0 kB is too large for the memory of 65\.5 kB"):
+        join.arrive(0, batch([1], pad=["x" * 100_000]))
+    join.close()
+
+
+@pytest.mark.parametrize("on", [ej.band("k", eps=10**6), ej.not_equal("k")], ids=str)
+def test_sweep_areas_that_do_not_fit(tmp_path: Path, on: Any) -> None:
+    """Section 3.4: everything matches, so no area ever gets smaller; pages are parked and joined block by block."""
+    keys: list[int | None] = list(range(1200))
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="64KiB", on=on, output_rows=4096)
+    count = len(join.arrive(0, batch(keys))) + len(join.arrive(1, batch(keys))) + len(join.finish())
+    assert count == 1200 * 1200 - (1200 if "eps" not in repr(on) else 0)
+    join.close()
+
+
+@pytest.mark.parametrize(
+    ("condition", "bytes_", "name"),
+    [
+        (ej.band("k", eps=1), 1000, "pmj"),
+        (ej.band("k", eps=1), 10**9, "pmj"),
+        (ej.less("k"), None, "pmj"),
+        (ej.where(ej.predicates.filters.pc.field("k") > 1), None, "nested"),
+    ],
+    ids=str,
+)
+def test_auto_prefers_it_to_the_nested_loop(condition: Any, bytes_: int | None, name: str) -> None:
+    plan = make_plan(condition, SCHEMA, SCHEMA)
+    assert choose(plan, MemoryLimit(bytes=10**6), bytes_, None).name == name
+
+
+def test_auto_takes_it_for_equality_when_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = {name: registry.get(name) for name in ("nested", "shj", "smj", "smj-semi", "pmj")}
+    monkeypatch.setattr(registry, "_registered", some)
+    plan = make_plan(ej.equal("k"), SCHEMA, SCHEMA)
+    assert choose(plan, MemoryLimit(bytes=10**6), 10**9, None).name == "pmj"
+    assert choose(plan, MemoryLimit(bytes=10**6), 1000, None).name == "shj"
