@@ -69,13 +69,18 @@ def join(
     return Query(sources, condition_of(on), options, clock=clock)
 
 
-def resume(directory: str | os.PathLike[str], *, left: Any = None, right: Any = None) -> Query:
+def resume(
+    directory: str | os.PathLike[str],
+    *,
+    left: Any = None,
+    right: Any = None,
+    spill_directory: str | os.PathLike[str] | None = None,
+) -> Query:
     """Go on with a query that was paused into a directory.
 
-    Inputs that were files are opened again where they were left; others must be given: a table as it was, an iterator
-    with the rest.
+    Inputs that were files are opened again where they were left; data in memory must be given as it was.
     """
-    return _resume(directory, (left, right))
+    return _resume(directory, (left, right), spill_directory=spill_directory)
 
 
 def condition_of(on: On) -> Condition:

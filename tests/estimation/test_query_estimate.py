@@ -46,9 +46,10 @@ def true_size(left: np.ndarray, right: np.ndarray) -> int:
 def test_shuffled_inputs_are_covered_all_the_way(skew: bool) -> None:
     covered = asked = 0
     for seed in range(5):
-        left, right = keys(2 * seed, skew=skew), keys(2 * seed + 1, skew=skew)
+        rows = 8_000 if skew else ROWS
+        left, right = (keys(2 * seed + side, rows, skew=skew) for side in (0, 1))
         truth = true_size(left, right)
-        query = ej.join(table(left), table(right), on="k", algorithm="shj", batch_rows=2000)
+        query = ej.join(table(left), table(right), on="k", algorithm="shj", batch_rows=rows // 20)
         found = estimates(query, every=20)
         assert query.estimate == {"rows": truth, "low": truth, "high": truth, "confidence": 1.0}
         assert query.estimate_reason is None

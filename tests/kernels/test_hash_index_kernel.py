@@ -83,17 +83,18 @@ def test_probe_stops_when_full_and_goes_on_at_the_same_place() -> None:
             row,
             node,
             False,
+            2,
             out[0],
             out[1],
         )
         pairs += out[:, :found].T.tolist()
         compared, calls = compared + comparisons, calls + 1
     assert pairs == [[0, 2], [1, 3], [1, 1], [1, 0], [3, 3], [3, 1], [3, 0]]
-    assert calls <= len(pairs) + 1
+    assert calls <= len(pairs) + compared + 1
     everything = np.empty((2, 50), dtype=np.int64)
     at_once = kernels.probe(
         heads, nexts, words, NONE64, NONE8, 15, 0, NOFLAGS, probing, NONE64, NONE8, NOFLAGS,
-        0, kernels.NOT_STARTED, False, everything[0], everything[1],
+        0, kernels.NOT_STARTED, False, 1000, everything[0], everything[1],
     )  # fmt: skip
     assert at_once == (7, 4, kernels.NOT_STARTED, compared), "comparisons do not depend on the room"
     assert everything[:, :7].T.tolist() == pairs

@@ -381,10 +381,18 @@ class BlockSweep:
         self._pages.release(block.payload_nbytes, block.payload_rows)
 
     def reload(
-        self, sequence: int, page: int, start: int, written: int, *, live: Int64 | None, with_keys: bool
+        self,
+        sequence: int,
+        page: int,
+        start: int,
+        written: int,
+        *,
+        swept: Int64,
+        live: Int64 | None,
+        with_keys: bool,
     ) -> Block:
-        """A block as it was: its page, and the elements ``live`` in an area (None: it had none)."""
-        block = self._load(sequence, page)
+        """A block as it was: its page, the rows that are swept, those ``live`` in an area (None: it had none)."""
+        block = self._sequences[sequence].load(sequence, page, swept)
         block.start, block.written = start, written
         self._keep(block)
         if live is not None:

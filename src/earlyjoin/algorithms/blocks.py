@@ -72,8 +72,11 @@ class Sequence(ABC):
         """The smallest word of each page."""
 
     @abstractmethod
-    def load(self, number: int, page: int) -> Block:
-        """A page as a block of the sequence that has this number in a sweep."""
+    def load(self, number: int, page: int, swept: Int64 | None = None) -> Block:
+        """A page as a block of the sequence that has this number in a sweep.
+
+        ``swept`` says which rows take part, for a block that was in memory before: flags may have changed since.
+        """
 
     @abstractmethod
     def mark(self, block: Block, index: Int64) -> None:
@@ -106,7 +109,7 @@ class MemorySequence(Sequence):
         """The smallest word of each page."""
         return self._words[self._order[:: self.page_rows]]
 
-    def load(self, number: int, page: int) -> Block:
+    def load(self, number: int, page: int, swept: Int64 | None = None) -> Block:
         """Gather the keys of a page."""
         index = self._order[page * self.page_rows : (page + 1) * self.page_rows]
         words, keys = self._words[index], self._keys.take(index)
@@ -145,7 +148,7 @@ class RunSequence(Sequence):
         """The smallest word of each page."""
         return np.asarray(self._run.first_words)
 
-    def load(self, number: int, page: int) -> Block:
+    def load(self, number: int, page: int, swept: Int64 | None = None) -> Block:
         """Read a page and make its keys; rows that need no further match stay out of the sweep."""
         read = self._read(page)
         count = len(self._keys.schema)
@@ -154,10 +157,7 @@ class RunSequence(Sequence):
         words = self._keys.words(keys)
         numbers = read.column(count).to_numpy() if self._keys.numbered else None
         matched = self._flags.read(numbers) if self._flags is not None and numbers is not None else None
-        swept = np.ones(len(keys), dtype=np.bool_) if keys.valid is None else keys.valid.copy()
-        if self._drop_matched and matched is not None:
-            swept &= ~matched
-        index = np.flatnonzero(swept)
+        index = self._swept(keys, matched) if swept is None else swept
         if len(index) < len(keys):
             keys = keys.take(index)
         flags_nbytes = matched.nbytes if matched is not None else 0
@@ -165,6 +165,12 @@ class RunSequence(Sequence):
             number, page, self.side, self.label, BatchRows(payload), words, index, words[index], keys, matched, numbers,
             payload_nbytes=batch_nbytes(read) + flags_nbytes + 3 * words.nbytes, payload_rows=len(words),
         )  # fmt: skip
+
+    def _swept(self, keys: Keys, matched: Bool | None) -> Int64:
+        swept = np.ones(len(keys), dtype=np.bool_) if keys.valid is None else keys.valid.copy()
+        if self._drop_matched and matched is not None:
+            swept &= ~matched
+        return np.flatnonzero(swept)
 
     def _read(self, page: int) -> pa.RecordBatch:
         segment, place = self._run.place(page)

@@ -97,7 +97,7 @@ class NestedLoopJoin(Operator):
         super().__init__(plan, context)
         parts = plan.condition.parts
         self._key = parts[0] if parts else None
-        self._settle = Settlement(plan, parts[1:])
+        self._settle = Settlement(plan, parts[1:], context)
         self._reading, memory = context.budget.split(_READING_SHARE, least_rows=2)
         self._sides = [
             Residents(side, schema, self._key, memory, flags=plan.how.remembers_matched(side))
@@ -365,7 +365,7 @@ class NestedLoopJoin(Operator):
                 "pair": None,
                 "arriving": None,
             },
-            arrays={"met": self._done.met},
+            arrays={"met": self._done.met.copy()},
         )
         for number, side in enumerate(self._sides):
             saved.tables[f"rows-{number}"] = pa.Table.from_batches([side.batch(0, len(side))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
@@ -92,6 +93,21 @@ class OutputSchema:
                 values = pa.nulls(length, type_)
             arrays.append(values if values.type == type_ else _cast(values, column.field))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def fitting(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...], nbytes: int) -> int:
+        """How many of the rows, from the first on, can be built within so many bytes; at least one."""
+        sides = []
+        for side, (source, numbers) in enumerate(zip(rows, index, strict=True)):
+            if source is not None and numbers is not None:
+                wanted = [p for column in self.columns if (p := self._source(column, rows, side)) is not None]
+                sides.append((source, numbers, wanted))
+        length = len(sides[0][1])
+        if length * sum(source.widest(wanted) for source, _, wanted in sides) <= nbytes:
+            return length
+        sizes = np.zeros(length, dtype=np.int64)
+        for source, numbers, wanted in sides:
+            sizes += source.sizes(numbers, wanted)
+        return max(1, int(np.searchsorted(np.cumsum(sizes), nbytes, side="right")))
 
     @staticmethod
     def _source(column: OutputColumn, rows: tuple[Rows | None, ...], side: int) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from earlyjoin.errors import InputError
 
@@ -44,6 +45,14 @@ class Ratio:
         """Use another ratio from now on."""
         self.weights, self._since = Ratio(weights).weights, list(rows_read)
 
+    def to_values(self) -> dict[str, Any]:
+        """Plain values to go on with after a pause."""
+        return {"weights": list(self.weights), "since": list(self._since)}
+
+    def go_on(self, values: dict[str, Any]) -> None:
+        """Continue where another process stopped."""
+        self.weights, self._since = tuple(values["weights"]), list(values["since"])
+
     def next_side(self, rows_read: Sequence[int], ended: Sequence[bool]) -> int | None:
         """The input to read next, or None when all have ended. Ties go to the first."""
         since = self._since or [0] * len(rows_read)
@@ -78,10 +87,23 @@ class SmallerFirst(Ratio):
             return cls()
         return cls(favoured=tuple(_FAVOUR if count == min(known) else 1 for count in known))
 
+    def switch(self, weights: tuple[int, ...], rows_read: Sequence[int]) -> None:
+        """Use another ratio from now on; what the user asks for stays."""
+        self._switched = True
+        Ratio.switch(self, weights, rows_read)
+
+    def to_values(self) -> dict[str, Any]:
+        """Plain values to go on with after a pause."""
+        return Ratio.to_values(self) | {"switched": self._switched}
+
+    def go_on(self, values: dict[str, Any]) -> None:
+        """Continue where another process stopped."""
+        Ratio.go_on(self, values)
+        self._switched = values["switched"]
+
     def next_side(self, rows_read: Sequence[int], ended: Sequence[bool]) -> int | None:
         """As a ratio of 1:1 at first, of the favoured side later."""
         if not self._switched and min(rows_read) >= _EVEN_ROWS:
-            self._switched = True
             self.switch(self.favoured, rows_read)
         return Ratio.next_side(self, rows_read, ended)
 

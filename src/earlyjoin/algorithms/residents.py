@@ -118,16 +118,16 @@ class Residents:
 
     def page_nbytes(self, page: pa.RecordBatch) -> int:
         """What a page will hold in memory once it is read and its keys are made."""
-        keys = self.key.encode(self.side, page).nbytes if self.key is not None else 0
-        return batch_nbytes(page) + keys
+        return self.read_page(page).nbytes
 
     def read_page(self, page: pa.RecordBatch) -> Page:
         """Give a page of a run its keys again."""
-        payload = (
-            pa.RecordBatch.from_arrays(page.columns[:-1], schema=self.schema) if len(self.schema) else page.select([])
-        )
+        payload = page.select([])
+        if len(self.schema):
+            payload = pa.RecordBatch.from_arrays(page.columns[:-1], schema=self.schema)
         keys = self.key.encode(self.side, payload) if self.key is not None else None
-        return Page(BatchRows(payload), keys, page.column(page.num_columns - 1).to_numpy(), self.page_nbytes(page))
+        nbytes = batch_nbytes(page) + (keys.nbytes if keys is not None else 0)
+        return Page(BatchRows(payload), keys, page.column(page.num_columns - 1).to_numpy(), nbytes)
 
 
 class Page:

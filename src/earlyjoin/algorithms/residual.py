@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from earlyjoin.algorithms.output import OutputColumn, OutputSchema
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError
 from earlyjoin.predicates.base import BoundPredicate
@@ -16,12 +17,14 @@ from earlyjoin.state.rows import Rows
 class Residual:
     """Predicates and filters that a candidate pair must satisfy besides the driving predicate."""
 
-    def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...]) -> None:
+    def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...], most_bytes: int | None = None) -> None:
         self._rest = rest
+        self._most_bytes = most_bytes
         self._filters = plan.condition.filters
         self._schemas = plan.schemas
         names = {name for filter_ in self._filters for name in _columns_of(filter_, plan.joined_row.schema)}
         self._filtered = plan.joined_row.restricted_to(names)
+        self._read = _columns_read(plan, rest, self._filtered)
 
     @property
     def empty(self) -> bool:
@@ -30,6 +33,20 @@ class Residual:
 
     def passing(self, rows: tuple[Rows, Rows], i: Int64, j: Int64) -> tuple[Int64, Int64]:
         """The candidate pairs (``i`` of side 0, ``j`` of side 1) that satisfy everything."""
+        if self.empty or self._most_bytes is None:
+            return self._passing(rows, i, j)
+        # Only so many candidates at once as may be gathered in the memory set aside for it.
+        passed = []
+        while len(i):
+            count = self._read.fitting(rows, (i, j), self._most_bytes)
+            passed.append(self._passing(rows, i[:count], j[:count]))
+            i, j = i[count:], j[count:]
+        if len(passed) == 1:
+            return passed[0]
+        empty = [np.empty(0, dtype=np.int64)]
+        return np.concatenate([p[0] for p in passed] or empty), np.concatenate([p[1] for p in passed] or empty)
+
+    def _passing(self, rows: tuple[Rows, Rows], i: Int64, j: Int64) -> tuple[Int64, Int64]:
         for predicate in self._rest:
             if len(i) == 0:
                 return i, j
@@ -48,6 +65,18 @@ class Residual:
         positions = [self._schemas[side].get_field_index(name) for name in names]
         fields = [self._schemas[side].field(position) for position in positions]
         return pa.RecordBatch.from_arrays(rows.take(index, positions), schema=pa.schema(fields))
+
+
+def _columns_read(plan: Plan, rest: tuple[BoundPredicate, ...], filtered: OutputSchema) -> OutputSchema:
+    """All columns that any part of the residual reads, to know their size together."""
+    columns = list(filtered.columns)
+    for predicate in rest:
+        for side, names in enumerate(predicate.columns):
+            for name in names:
+                position = plan.schemas[side].get_field_index(name)
+                places = (position, None) if side == 0 else (None, position)
+                columns.append(OutputColumn(plan.schemas[side].field(position), places))
+    return OutputSchema(columns)
 
 
 def _columns_of(filter_: Filter, schema: pa.Schema) -> list[str]:

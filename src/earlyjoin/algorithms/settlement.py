@@ -5,19 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from earlyjoin.algorithms.join_types import JoinType
-from earlyjoin.algorithms.protocol import Matches, Plan
+from earlyjoin.algorithms.protocol import Context, Matches, Plan
 from earlyjoin.algorithms.residual import Residual
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64
 from earlyjoin.state.rows import Rows
 
+_RESIDUAL_PART = 16
+"""Part of the memory, one in so many, in which candidates are gathered to be checked."""
+
 
 class Settlement:
     """Called with candidate pairs that no earlier step has settled."""
 
-    def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...]) -> None:
+    def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...], context: Context) -> None:
         self._how = plan.how
-        self._residual = Residual(plan, rest)
+        memory = context.budget.limit.bytes
+        self._residual = Residual(plan, rest, None if memory is None else memory // _RESIDUAL_PART)
 
     @property
     def candidates_always_match(self) -> bool:

@@ -59,7 +59,7 @@ class SortJoinState(Operator):
         super().__init__(plan, context)
         key, rest = registry.driver(plan, self.description)
         self._key, how = key, plan.how
-        self._settle = Settlement(plan, rest)
+        self._settle = Settlement(plan, rest, context)
         self._order, self._make_area = sweep_or_scan(key)
         self._keys = [
             SideKeys(side, schema, key, self._order, how.remembers_matched(side))

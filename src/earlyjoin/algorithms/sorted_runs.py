@@ -1,8 +1,8 @@
 """Sorted runs on disk (PMJ section 3.1): pages in the order of their sweep words, written once, read page by page.
 
 A page holds the payload and, for joins that must know which rows have matched, the number of each row: its place in
-one file of flags a side (:class:`MatchedFile`), so that flags need no copying when runs are merged. A run may lie in several
-files (*segments*): a snapshot in the middle of a merge closes the file being written and goes on in another.
+one file of flags a side (:class:`MatchedFile`), so that flags need no copying when runs are merged. A run may lie in
+several files (*segments*): a snapshot in the middle of a merge closes the file being written and goes on in another.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, An
     """Put it into a snapshot; returns the plain values that ``load_sweep`` needs."""
     blocks = sweep.held_blocks
     for number, block in enumerate(blocks):
+        snapshot.arrays[f"{name}-swept-{number}"] = block.swept
         if block.area is not None:
             snapshot.arrays[f"{name}-area-{number}"] = np.sort(block.area.handles)
     values: dict[str, Any] = {
@@ -51,7 +52,8 @@ def load_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str, values: dict[st
     blocks = []
     for number, saved in enumerate(values["blocks"]):
         live = snapshot.arrays.get(f"{name}-area-{number}")
-        blocks.append(sweep.reload(**saved, live=live, with_keys=asking and number == held))
+        swept = snapshot.arrays[f"{name}-swept-{number}"]
+        blocks.append(sweep.reload(**saved, swept=swept, live=live, with_keys=asking and number == held))
     sweep.held = blocks[:held]
     sweep.leaving = blocks[held + asking :]
     if asking:

@@ -77,7 +77,7 @@ class SymmetricHashJoin(Operator):
     def __init__(self, plan: Plan, context: Context) -> None:
         super().__init__(plan, context)
         key, rest = registry.driver(plan, self.description)
-        self._settle = Settlement(plan, rest)
+        self._settle = Settlement(plan, rest, context)
         self._sides = [
             HashedSide(side, schema, key, context.budget, flags=plan.how.remembers_matched(side))
             for side, schema in enumerate(plan.schemas)

@@ -129,7 +129,7 @@ def probe(
     heads: Int32, nexts: Int32, words: Int64, offsets: Int64, data: UInt8,
     mask: int, split: int, skip: Bool,
     probing: Int64, probing_offsets: Int64, probing_data: UInt8, valid: Bool,
-    row: int, node: int, once: bool, out_probing: Int64, out_stored: Int64,
+    row: int, node: int, once: bool, most_comparisons: int, out_probing: Int64, out_stored: Int64,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Find the stored rows equal to the probing rows, from (``row``, ``node``) on, until the output is full.
 
@@ -162,6 +162,8 @@ def probe(
                     heads[b] = follower
                 node = follower
                 continue
+            if comparisons == most_comparisons:
+                return found, row, node, comparisons
             comparisons += 1
             same = words[node, 0] == probing[row, 0]
             for column in range(1, width):

@@ -45,8 +45,10 @@ class Driver:
 
     def _steps(self) -> Iterator[Step]:
         yield from self.operator.resume()
+        silent = False
         while not all(self.ended):
-            arrival = self._next_arrival()
+            arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            silent = arrival is None
             if arrival is not None:
                 yield from self._deliver(arrival)
             else:
@@ -60,9 +62,8 @@ class Driver:
     def _wanted_side(self) -> int | None:
         return None if self.reading is None else self.reading.next_side(self.rows_taken, self.ended)
 
-    def _next_arrival(self) -> Arrival | None:
-        wait_s = self.wait_s if self.operator.has_reactive_work() else None
-        return self.inputs.take(self._wanted_side(), wait_s)
+    def _next_arrival(self, wait_s: float) -> Arrival | None:
+        return self.inputs.take(self._wanted_side(), wait_s if self.operator.has_reactive_work() else None)
 
     def _deliver(self, arrival: Arrival) -> Iterator[Step]:
         if arrival.batch is None:

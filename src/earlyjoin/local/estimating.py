@@ -30,8 +30,8 @@ from earlyjoin.state.rows import BatchRows
 JOINS_ON_ARRIVAL = frozenset({"shj", "nested", "xjoin", "hmj", "rpj", "ehj", "diner"})
 """Algorithms by whom an arriving row is joined at once with all rows in memory, unless they say so themselves."""
 MEMORY_SHARE = 1 / 32
-COUNTED_BATCHES, COUNTED_LATER = 16, 4
-"""The matches of the first batches of a side are counted row by row, later only those of every fourth."""
+COUNTED_ROWS, COUNTED_LATER = 65536, 8
+"""The matches of so many rows of a side are counted row by row, later only those of every eighth batch."""
 _MOST_COLUMNS = 2
 _NAMES = ("left", "right")
 _REMEDY = "shuffle it, or read it block-shuffled: open_source(path, name=..., order='shuffled') for Parquet"
@@ -176,8 +176,8 @@ class Estimating:
 
     def _counts_rows(self, side: int) -> bool:
         """Are the matches of the next batch counted row by row? Not of all, once many were."""
-        number = self._arrivals[side]
-        return number < COUNTED_BATCHES or number % COUNTED_LATER == 0 or self._blocks != [None, None]
+        few = self._by_rows.units[side] < COUNTED_ROWS
+        return few or self._arrivals[side] % COUNTED_LATER == 0 or self._blocks != [None, None]
 
     def _commit(self, side: int, rows: int, found: int, counts: _RowCounts | None) -> None:
         with self._lock:

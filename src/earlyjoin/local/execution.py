@@ -84,14 +84,13 @@ class Execution:
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""
         sizes = [self._batch_rows(source) for source in self.sources]
-        # What is not replayable was given as the rest: it starts at its first row.
-        starts = [taken if s.replayable else 0 for s, taken in zip(self.sources, self.rows_taken, strict=True)]
+        starts = list(self.rows_taken)
         sources = [
             _Ended(source.schema) if over else source for source, over in zip(self.sources, self.ended, strict=True)
         ]
         simulated = [source for source in self.sources if isinstance(source, SimulatedSource)]
-        if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources) and not any(self.ended):
-            self.inputs = VirtualInputs(simulated, self.clock, sizes, starts)
+        if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources):
+            self.inputs = VirtualInputs(simulated, self.clock, sizes, starts, self.ended)
         else:
             self.inputs = ThreadedInputs(sources, self._input_budget, self.clock, sizes, starts, self._stopping)
         driver = Driver(
@@ -142,7 +141,6 @@ class OutputBuilder:
     def __init__(self, output: OutputSchema, budget: Budget | None) -> None:
         self._output = output
         self._account = budget.account("output batch") if budget is not None else None
-        self._row_nbytes = float(likely_row_nbytes(output.schema))
         self._rest: tuple[Matches, int] | None = None
 
     def build(self, matches: Matches) -> Iterator[pa.RecordBatch]:
@@ -152,17 +150,14 @@ class OutputBuilder:
             return
         start = 0
         while start < len(matches):
-            fitting = max(1, int(self._account.limit.bytes / self._row_nbytes))
-            count = min(len(matches) - start, fitting)
+            index = tuple(None if numbers is None else numbers[start:] for numbers in matches.index)
+            count = min(len(matches) - start, self._output.fitting(matches.rows, index, self._account.limit.bytes))
             batch = self._piece(matches, start, count)
             size = batch_nbytes(batch)
-            self._row_nbytes = max(self._row_nbytes, 1.1 * size / count)
-            if not self._account.try_reserve(size):
-                if count == 1:
-                    raise BudgetExceeded(
-                        f"an output row of {size:,} bytes is too large for the memory; give more memory"
-                    )
-                continue  # the average has grown: the next try is smaller
+            if count == 1 and size > self._account.limit.bytes:
+                raise BudgetExceeded(f"an output row of {size:,} bytes is too large for the memory; give more memory")
+            # Sizes are known before, but for padding and nested values, which are averages.
+            self._account.reserve(min(size, self._account.limit.bytes))
             start += count
             self._rest = (matches, start)
             yield batch

@@ -57,10 +57,6 @@ class Inputs(Protocol):
         """The operator is done with this batch."""
         ...
 
-    def untaken(self, side: int) -> list[pa.RecordBatch]:
-        """Stop reading and give out what was read and not taken."""
-        ...
-
     def close(self) -> None:
         """Stop reading. Idempotent."""
         ...
@@ -119,11 +115,6 @@ class ThreadedInputs:
             with self._changed:
                 self._changed.notify_all()
 
-    def untaken(self, side: int) -> list[pa.RecordBatch]:
-        """See :class:`Inputs`."""
-        self._stop()
-        return [arrival.batch for arrival in self._queues[side] if arrival.batch is not None]
-
     def close(self) -> None:
         """See :class:`Inputs`."""
         self._stop()
@@ -156,7 +147,7 @@ class ThreadedInputs:
             self._put(side, None)
         except EarlyJoinError as error:
             self._put(side, None, error)
-        except Exception as error:
+        except BaseException as error:  # also SystemExit: a reader that dies silently would leave the join waiting
             failure = SourceError(f"input {source.name!r} failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._put(side, None, failure)

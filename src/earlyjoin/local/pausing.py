@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from earlyjoin.errors import SnapshotError
+from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.progress import Stopwatch
+from earlyjoin.local.sources.base import Source
 from earlyjoin.predicates import saved
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.snapshot import Snapshot
@@ -17,8 +20,23 @@ if TYPE_CHECKING:
     from earlyjoin.local.query import Query
 
 
-def save(query: Query, execution: Execution, watch: Stopwatch, undelivered: list[pa.RecordBatch]) -> Snapshot:
-    """Everything that ``load`` needs in another process."""
+def check_replayable(sources: Sequence[Source]) -> None:
+    """Refuse inputs of which rows would be lost."""
+    for source in sources:
+        if not source.replayable:
+            raise InputError(
+                f"input {source.name!r} can be read only once, so the query cannot be paused; give a table or files"
+            )
+
+
+def save(
+    query: Query,
+    execution: Execution,
+    watch: Stopwatch,
+    shown: list[pa.RecordBatch],
+    unbuilt: list[pa.RecordBatch],
+) -> Snapshot:
+    """Everything that ``load`` needs in another process; changes nothing."""
     options = query.options
     snapshot = Snapshot(
         values={
@@ -28,6 +46,7 @@ def save(query: Query, execution: Execution, watch: Stopwatch, undelivered: list
                 "memory": {"bytes": execution.budget.limit.bytes, "rows": execution.budget.limit.rows},
                 "suffixes": list(options.suffixes),
                 "reading": options.reading,
+                "spill_directory": None if options.spill_directory is None else os.fspath(options.spill_directory),
                 "driving": options.driving,
                 "wait_ms": options.wait_ms,
                 "batch_rows": options.batch_rows,
@@ -37,16 +56,17 @@ def save(query: Query, execution: Execution, watch: Stopwatch, undelivered: list
             "sources": [source.reopening for source in query.sources],
             "rows_taken": list(execution.rows_taken),
             "ended": list(execution.ended),
+            "reading": execution.reading.to_values() if execution.reading is not None else None,
             "next_tick": execution.ticks.next_tick,
             "counters": execution.counters.to_dict(),
             "watch": watch.to_dict(),
         }
     )
+    # Shown rows were counted when they were found, the others count now.
+    snapshot.values["watch"]["rows"] += sum(batch.num_rows for batch in unbuilt)
     for side, source in enumerate(query.sources):
-        # The schema is kept to compare; rows that were read and cannot be read again are kept to be joined.
-        rows = execution.inputs.untaken(side) if execution.inputs is not None and not source.replayable else []
-        snapshot.tables[f"untaken-{side}"] = pa.Table.from_batches(rows, schema=source.schema)
-    snapshot.tables["undelivered"] = pa.Table.from_batches(undelivered, schema=query.schema)
+        snapshot.tables[f"columns-{side}"] = source.schema.empty_table()
+    snapshot.tables["undelivered"] = pa.Table.from_batches(shown + unbuilt, schema=query.schema)
     snapshot.nested("operator", execution.operator.snapshot())
     return snapshot
 
@@ -54,7 +74,7 @@ def save(query: Query, execution: Execution, watch: Stopwatch, undelivered: list
 def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.RecordBatch]:
     """Put a saved state into a new execution; returns the rows that were found and not yet given out."""
     for side, source in enumerate(execution.sources):
-        expected = snapshot.tables[f"untaken-{side}"].schema
+        expected = snapshot.tables[f"columns-{side}"].schema
         if not source.schema.equals(expected):
             raise SnapshotError(
                 f"input {source.name!r} has other columns than when the query was paused: "
@@ -63,6 +83,8 @@ def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.
     values = snapshot.values
     execution.rows_taken[:] = values["rows_taken"]
     execution.ended[:] = values["ended"]
+    if execution.reading is not None and values["reading"] is not None:
+        execution.reading.go_on(values["reading"])
     execution.ticks.next_tick = values["next_tick"]
     _take_over(execution.counters, Counters.from_dict(values["counters"]))
     watch.go_on(values["watch"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
@@ -20,12 +21,13 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.choice import Choice, choose
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.errors import EarlyJoinError, InputError
+from earlyjoin.errors import InputError
 from earlyjoin.local import explaining, pausing, progress
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sinks import open_sink
 from earlyjoin.local.sources.base import Source
+from earlyjoin.local.sources.widening import widened
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
@@ -60,7 +62,7 @@ class Query:
         clock: Clock | None = None,
     ) -> None:
         self.options = options if options is not None else JoinOptions()
-        self.sources = tuple(sources)
+        self.sources = tuple(widened(source) for source in sources)
         self.condition = condition
         if len(self.sources) != 2:
             raise InputError(f"this version joins two inputs, got {len(self.sources)}")
@@ -77,6 +79,8 @@ class Query:
         self._running: Iterator[pa.RecordBatch] | None = None
         self._stop_asked = False
         self._stepping = threading.Lock()
+        # A query that is dropped without being closed must not keep its readers and files.
+        self._finalizer = weakref.finalize(self, self._execution.close)
 
     @property
     def schema(self) -> pa.Schema:
@@ -198,15 +202,24 @@ class Query:
         execution.reading.switch((first, second), execution.rows_taken)
 
     def pause(self, directory: str | os.PathLike[str]) -> None:
-        """Save the whole state into a new directory and end this query; ``resume`` goes on from there."""
-        if self.state not in (State.NEW, State.RUNNING):
-            raise InputError(f"a query that is {self.state} cannot be paused")
-        unbuilt = self._execution.unbuilt()
-        self._watch.count(sum(batch.num_rows for batch in unbuilt))
-        snapshot = pausing.save(self, self._execution, self._watch, self._shown + unbuilt)
-        snapshot.values["estimating"] = self._execution.estimating.to_values()
-        snapshot.save(directory)
-        self._end(State.PAUSED)
+        """Save the whole state into a new directory and end this query; ``resume`` goes on from there.
+
+        Inputs must be replayable (files, tables): an iterator cannot be asked again for what was read and not joined.
+        Call it between two batches, in the thread that iterates. If saving fails, the query goes on as it was.
+        """
+        if not self._stepping.acquire(blocking=False):
+            raise InputError("a query can be paused between two batches, not while another thread waits for one")
+        try:
+            if self.state not in (State.NEW, State.RUNNING):
+                raise InputError(f"a query that is {self.state} cannot be paused")
+            pausing.check_replayable(self.sources)
+            unbuilt = self._execution.unbuilt()
+            snapshot = pausing.save(self, self._execution, self._watch, self._shown, unbuilt)
+            snapshot.values["estimating"] = self._execution.estimating.to_values()
+            snapshot.save(directory)
+            self._end(State.PAUSED)
+        finally:
+            self._stepping.release()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a paused query's state; this one must be new and have the same inputs and condition."""
@@ -229,7 +242,7 @@ class Query:
 
     def close(self) -> None:
         """Give memory and files back. Idempotent; a running query is stopped."""
-        self._end(State.STOPPED)
+        self.stop()
 
     def __enter__(self) -> Query:
         return self
@@ -251,10 +264,8 @@ class Query:
         """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
         if self._shown:
             return self._shown.pop(0).slice(0, most)
-        if self.state not in (State.NEW, State.RUNNING):
-            return None
         with self._stepping:
-            return self._step(most)
+            return self._step(most) if self.state in (State.NEW, State.RUNNING) else None
 
     def _step(self, most: int | None) -> pa.RecordBatch | None:
         self._watch.start()
@@ -263,7 +274,7 @@ class Query:
             self._running = self._execution.run()
         try:
             batch = None if self._stop_asked else next(self._running, None)
-        except EarlyJoinError:
+        except Exception:
             self._end(State.FAILED)
             raise
         except BaseException:
@@ -280,9 +291,11 @@ class Query:
         if self.state in (State.NEW, State.RUNNING):
             self.state = state
             self._watch.stop()
-            if self._running is not None:
-                self._running.close()  # type: ignore[attr-defined]
-            self._execution.close()
+            try:
+                if self._running is not None:
+                    self._running.close()  # type: ignore[attr-defined]
+            finally:
+                self._finalizer()
 
 
 def _total(hints: list[int | None]) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import math
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -126,7 +127,7 @@ class ArrowSink(Sink):
 
 
 class JsonLinesSink(Sink):
-    """One JSON object a line; dates, times and decimals as text, bytes in base64."""
+    """One JSON object a line; dates, times and decimals as text, bytes in base64, NaN and infinities as null."""
 
     def _start(self) -> Any:
         return self._hidden.open("w", encoding="utf-8")
@@ -134,7 +135,12 @@ class JsonLinesSink(Sink):
     def _write(self, batch: pa.RecordBatch) -> None:
         import json
 
-        self._writer.writelines(json.dumps(row, default=_json_text) + "\n" for row in batch.to_pylist())
+        rows = ({name: _json_number(value) for name, value in row.items()} for row in batch.to_pylist())
+        self._writer.writelines(json.dumps(row, default=_json_text) + "\n" for row in rows)
+
+
+def _json_number(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _json_text(value: object) -> str:

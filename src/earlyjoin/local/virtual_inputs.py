@@ -19,14 +19,21 @@ class VirtualInputs:
     """Simulated sources whose time passes only as the driver waits or works."""
 
     def __init__(
-        self, sources: Sequence[SimulatedSource], clock: VirtualClock, sizes: Sequence[BatchRows], starts: Sequence[int]
+        self,
+        sources: Sequence[SimulatedSource],
+        clock: VirtualClock,
+        sizes: Sequence[BatchRows],
+        starts: Sequence[int],
+        ended: Sequence[bool],
     ) -> None:
         self._clock = clock
         self._start_s = clock.now()
         self._schedules: list[Iterator[tuple[float, pa.RecordBatch]]] = [
             source.schedule(size, start) for source, size, start in zip(sources, sizes, starts, strict=True)
         ]
-        self._next: list[tuple[float, Arrival] | None] = [self._advance(side, 0.0) for side in range(len(sources))]
+        self._next: list[tuple[float, Arrival] | None] = [
+            None if over else self._advance(side, 0.0) for side, over in enumerate(ended)
+        ]
 
     def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
         """See :class:`~earlyjoin.local.inputs.Inputs`."""
@@ -54,11 +61,6 @@ class VirtualInputs:
 
     def release(self, arrival: Arrival) -> None:
         """See :class:`~earlyjoin.local.inputs.Inputs`; nothing is buffered."""
-
-    def untaken(self, side: int) -> list[pa.RecordBatch]:
-        """See :class:`~earlyjoin.local.inputs.Inputs`."""
-        entry = self._next[side]
-        return [entry[1].batch] if entry is not None and entry[1].batch is not None else []
 
     def close(self) -> None:
         """See :class:`~earlyjoin.local.inputs.Inputs`."""

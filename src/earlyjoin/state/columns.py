@@ -8,13 +8,18 @@ form.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
+
+_VIEW_BYTES = 16
+"""What a string takes in an output besides its bytes, at most: an offset or a view."""
 
 
 class Column(ABC):
@@ -44,6 +49,15 @@ class Column(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes held."""
+
+    @abstractmethod
+    def sizes(self, index: Int64) -> Int64 | int:
+        """Bytes that each of the chosen values will take in an output; one number when all take the same."""
+
+    @property
+    @abstractmethod
+    def widest(self) -> int:
+        """No value takes more bytes than this in an output."""
 
 
 class _Nullable(Column):
@@ -127,6 +141,13 @@ class FixedColumn(_Nullable):
     def nbytes(self) -> int:
         return self._values.nbytes + self._validity_nbytes
 
+    def sizes(self, index: Int64) -> Int64 | int:
+        return self.widest
+
+    @property
+    def widest(self) -> int:
+        return int(self._stored.byte_width)
+
 
 class HeapColumn(_Nullable):
     """Strings and bytes of any length."""
@@ -135,6 +156,7 @@ class HeapColumn(_Nullable):
         super().__init__(type_, account)
         textual = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
         self._stored = pa.large_string() if textual else pa.large_binary()
+        self._longest = 0
         self._offsets = Growable(np.int64, account)
         self._heap = Growable(np.uint8, account)
 
@@ -149,6 +171,7 @@ class HeapColumn(_Nullable):
         data = np.frombuffer(data_buffer or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
         # Room for the offsets first: a refusal must leave offsets and heap of the same length.
         self._offsets.ensure(self._offsets.length + len(flat))
+        self._longest = max(self._longest, int(np.diff(offsets).max()))
         shift = self._heap.length - offsets[0]
         self._heap.append(data)
         self._offsets.append(offsets[1:] + shift)
@@ -176,3 +199,11 @@ class HeapColumn(_Nullable):
     @property
     def nbytes(self) -> int:
         return self._offsets.nbytes + self._heap.nbytes + self._validity_nbytes
+
+    def sizes(self, index: Int64) -> Int64 | int:
+        offsets = cast(Int64, self._offsets.data)
+        return _VIEW_BYTES + offsets[index + 1] - offsets[index]
+
+    @property
+    def widest(self) -> int:
+        return _VIEW_BYTES + self._longest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 
 import pyarrow as pa
@@ -35,8 +35,10 @@ def gather(columns: Sequence[Callable[[], pa.Array]], rows: int) -> list[pa.Arra
     try:
         work(0)
     finally:
-        for helper in helpers:
-            helper.result()
+        # All of them, also after an error: none may go on reading columns that are about to grow.
+        wait(helpers)
+    for helper in helpers:
+        helper.result()
     return done
 
 

@@ -8,12 +8,16 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from earlyjoin.errors import BudgetExceeded
 from earlyjoin.kernels import hash_index as kernels
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
 
 _FIRST_BUCKETS = 16
+_MOST_ROWS = 2**31 - 1
+_MOST_COMPARISONS = 2**24
+"""Comparisons in one step of a probe: some tens of milliseconds."""
 _NO_BYTES = np.empty(0, dtype=np.uint8)
 _NO_OFFSETS = np.empty(0, dtype=np.int64)
 _NO_FLAGS = np.empty(0, dtype=np.bool_)
@@ -49,6 +53,8 @@ class HashIndex:
 
     def reserve(self, rows: int) -> None:
         """Make room for so many rows in all, or raise BudgetExceeded: ``insert`` will not fail then."""
+        if rows > _MOST_ROWS:
+            raise BudgetExceeded(f"a hash index numbers at most {_MOST_ROWS:,} rows a side, and there are {rows:,}")
         if self._heads.length == 0:
             self._heads.append(np.full(_FIRST_BUCKETS, -1, dtype=np.int32))
         self._nexts.ensure(rows)
@@ -92,7 +98,7 @@ class HashIndex:
             cast(_Int32, self._heads.whole), cast(_Int32, self._nexts.whole), cast(Int64, keys.words), offsets, data,
             self._mask, self._split, _flags(skip),
             cast(Int64, probing.words), probing_offsets, probing_data, _flags(probing.valid),
-            cursor.row, cursor.node, once, out_probing, out_stored,
+            cursor.row, cursor.node, once, _MOST_COMPARISONS, out_probing, out_stored,
         )  # fmt: skip
         return found, comparisons
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.columns import Column
 from earlyjoin.state.dictionaries import decoded, encoded
@@ -35,6 +36,13 @@ class DictionaryColumn(Column):
     def nbytes(self) -> int:
         return self._values.nbytes
 
+    def sizes(self, index: Int64) -> Int64 | int:
+        return self._values.sizes(index)
+
+    @property
+    def widest(self) -> int:
+        return self._values.widest
+
 
 class ChunkedColumn(Column):
     """Values of any other type, as the Arrow arrays they came in."""
@@ -49,7 +57,8 @@ class ChunkedColumn(Column):
     def append(self, values: pa.Array) -> None:
         if len(values) == 0:
             return
-        values = converted(values, self._stored)
+        # Copied, because what arrives may be a slice that keeps a whole file block alive.
+        values = pa.concat_arrays([converted(values, self._stored), pa.array([], self._stored)])
         self._account.reserve(array_nbytes(values))
         self._nbytes += array_nbytes(values)
         self._chunks.append(values)
@@ -89,3 +98,16 @@ class ChunkedColumn(Column):
     @property
     def nbytes(self) -> int:
         return self._nbytes
+
+    def sizes(self, index: Int64) -> Int64 | int:
+        """The average of each value's chunk: nested values are not measured one by one."""
+        averages = np.array(self._averages, dtype=np.int64)
+        return averages[np.searchsorted(self._starts, index, side="right") - 1]
+
+    @property
+    def widest(self) -> int:
+        return max(self._averages, default=0)
+
+    @property
+    def _averages(self) -> list[int]:
+        return [array_nbytes(chunk) // len(chunk) + 1 for chunk in self._chunks]

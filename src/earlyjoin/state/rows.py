@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.gathering import gather
+from earlyjoin.state.sizes import value_sizes
 from earlyjoin.state.storage import column_for, contiguous, take_array
 
 
@@ -24,6 +26,14 @@ class Rows(Protocol):
 
     def take(self, index: Int64, columns: Sequence[int] | None = None) -> list[pa.Array]:
         """The chosen rows: an array for each column (of ``columns``, by position), in the order of ``index``."""
+        ...
+
+    def sizes(self, index: Int64, columns: Sequence[int] | None = None) -> Int64:
+        """Bytes that each of the chosen rows will take once it is gathered: to know before, not after."""
+        ...
+
+    def widest(self, columns: Sequence[int]) -> int:
+        """No row takes more bytes than this."""
         ...
 
 
@@ -44,6 +54,19 @@ class BatchRows:
             return [self.batch.column(c).slice(int(index[0]), len(index)) for c in chosen]
         positions = pa.array(index)
         return gather([partial(take_array, self.batch.column(c), positions) for c in chosen], len(index))
+
+    def sizes(self, index: Int64, columns: Sequence[int] | None = None) -> Int64:
+        """Bytes of each of the chosen rows."""
+        chosen = range(self.batch.num_columns) if columns is None else columns
+        total = np.zeros(len(index), dtype=np.int64)
+        for column in chosen:
+            sizes = value_sizes(self.batch.column(column))
+            total += sizes if isinstance(sizes, int) else sizes[index]
+        return total
+
+    def widest(self, columns: Sequence[int]) -> int:
+        """No row takes more bytes than this."""
+        return sum(int(np.max(value_sizes(self.batch.column(column)), initial=0)) for column in columns)
 
 
 class RowStore:
@@ -86,6 +109,18 @@ class RowStore:
         positions = pa.array(index)
         chosen = self._columns if columns is None else [self._columns[c] for c in columns]
         return gather([partial(column.take, positions) for column in chosen], len(index))
+
+    def sizes(self, index: Int64, columns: Sequence[int] | None = None) -> Int64:
+        """Bytes of each of the chosen rows."""
+        chosen = self._columns if columns is None else [self._columns[c] for c in columns]
+        total = np.zeros(len(index), dtype=np.int64)
+        for column in chosen:
+            total += column.sizes(index)
+        return total
+
+    def widest(self, columns: Sequence[int]) -> int:
+        """No row takes more bytes than this."""
+        return sum(self._columns[column].widest for column in columns)
 
     def batch(self, index: Int64) -> pa.RecordBatch:
         """The chosen rows as a record batch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.kernels.views import outside_bytes
@@ -60,3 +61,24 @@ def likely_row_nbytes(schema: pa.Schema) -> int:
         except ValueError:
             sizes.append(40)
     return int(max(1, sum(sizes)))
+
+
+def value_sizes(values: pa.Array) -> npt.NDArray[np.int64] | int:
+    """Bytes that each value will take in an output; one number, the average, for types that are not measured."""
+    type_ = values.type
+    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+        lengths = np.frombuffer(values.buffers()[1] or b"", dtype=np.int32)[::4]
+        return 16 + lengths[values.offset : values.offset + len(values)].astype(np.int64)
+    for test, offset_type in _OFFSET_TYPES:
+        if test(type_):
+            offsets = np.frombuffer(values.buffers()[1] or b"", dtype=offset_type)
+            return 16 + np.diff(offsets[values.offset : values.offset + len(values) + 1]).astype(np.int64)
+    return array_nbytes(values) // max(1, len(values)) + 1
+
+
+_OFFSET_TYPES = (
+    (pa.types.is_string, np.int32),
+    (pa.types.is_binary, np.int32),
+    (pa.types.is_large_string, np.int64),
+    (pa.types.is_large_binary, np.int64),
+)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +41,12 @@ def _generate(path: Path, name: str, scale: float) -> None:
     if tool is None:
         raise InputError("TPC-H data is made by tpchgen-cli, which is not installed; run: pip install tpchgen-cli")
     path.parent.mkdir(parents=True, exist_ok=True)
-    arguments = [tool, "parquet", "-s", f"{scale:g}", f"--tables={name}", f"--output-dir={path.parent}"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise EarlyJoinError(f"tpchgen-cli failed: {done.stderr.strip() or done.stdout.strip()}")
+    with tempfile.TemporaryDirectory(dir=path.parent) as fresh:
+        arguments = [tool, "parquet", "-s", f"{scale:g}", f"--tables={name}", f"--output-dir={fresh}"]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise EarlyJoinError(f"tpchgen-cli failed: {done.stderr.strip() or done.stdout.strip()}")
+        (Path(fresh) / path.name).replace(path)
 
 
 def _shuffle(source: Path, target: Path) -> None:
