@@ -10,8 +10,12 @@ from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import Capability
 from earlyjoin.state.budget import MemoryLimit, format_bytes
 
-_OVERHEAD = 2.0
-"""Memory that a row takes with its key, its index entry and room for growth, as a multiple of the row itself."""
+_GROWTH = 1.5
+"""Room that growing columns hold in reserve, as a multiple of what is in them."""
+_INDEX_BYTES = 32
+"""Key, index entry and flag of a row, with their room for growth."""
+_OPERATORS_PART = 0.75
+"""What is left for the operator when input buffer, output and row numbers have their parts."""
 
 _YARDSTICKS = frozenset({"nested", "smj", "smj-semi"})
 """What others are measured against: right for any input, never the fastest to a first row."""
@@ -59,9 +63,10 @@ def _fits(memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) ->
     if memory.rows is not None:
         if rows_hint is None:
             return None, "number of input rows unknown"
-        fits = rows_hint <= memory.rows
+        fits = rows_hint <= memory.rows * _OPERATORS_PART
         return fits, f"{rows_hint:,} input rows {'fit' if fits else 'do not fit'} into {memory}"
     if bytes_hint is None:
         return None, "input size unknown"
-    fits = bytes_hint * _OVERHEAD <= (memory.bytes or 0)
+    needed = _GROWTH * bytes_hint + _INDEX_BYTES * (rows_hint if rows_hint is not None else bytes_hint / _INDEX_BYTES)
+    fits = needed <= (memory.bytes or 0) * _OPERATORS_PART
     return fits, f"inputs of about {format_bytes(bytes_hint)} {'fit' if fits else 'do not fit'} into {memory}"
