@@ -357,6 +357,9 @@ class BlockSweep:
         i, j = found.i[:most], found.j[:most]
         rest = len(found.i) > most
         self.found = Found(found.blocks, found.i[most:], found.j[most:]) if rest else None
+        if self.paying:  # a parked page may come by once more, to meet parked pages of the other side
+            self._sequences[left.sequence].refresh(left, i)
+            self._sequences[right.sequence].refresh(right, j)
         step = self._settle((left.rows, right.rows), i, j, (left.matched, right.matched))
         for block, index in ((left, i), (right, j)):
             if block.matched is not None:

@@ -79,6 +79,10 @@ class Sequence(ABC):
         """
 
     @abstractmethod
+    def refresh(self, block: Block, index: Int64) -> None:
+        """Bring the flags of these rows up to date: the page may be in memory twice."""
+
+    @abstractmethod
     def mark(self, block: Block, index: Int64) -> None:
         """Keep it where it lasts that these rows of the block have matched, as ``block.matched`` says already."""
 
@@ -117,6 +121,9 @@ class MemorySequence(Sequence):
             number, page, self.side, self.label, self._rows, words, index, words, keys, self._matched, None,
             payload_nbytes=words.nbytes, payload_rows=0,
         )  # fmt: skip
+
+    def refresh(self, block: Block, index: Int64) -> None:
+        """All blocks share the flags of the rows in memory."""
 
     def mark(self, block: Block, index: Int64) -> None:
         """The flags of the block are those of the rows in memory."""
@@ -178,6 +185,11 @@ class RunSequence(Sequence):
             self.close()
             self._reader = (segment, self._run.segments[segment].read(self._counters))
         return self._reader[1].page(place)
+
+    def refresh(self, block: Block, index: Int64) -> None:
+        """Read the flags from the file again."""
+        if self._flags is not None and block.numbers is not None and block.matched is not None:
+            block.matched[index] = self._flags.read(block.numbers[index])
 
     def mark(self, block: Block, index: Int64) -> None:
         """Keep the flags in the file."""
