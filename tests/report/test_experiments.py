@@ -15,7 +15,10 @@ from earlyjoin.report.experiments.tracing import trace
 from earlyjoin.state.budget import MemoryLimit
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+SLOW = {"pmj-fig10"}  # ten runs, some of them in very little memory
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXPERIMENTS])
 def test_runs_and_draws(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
