@@ -14,7 +14,6 @@ from earlyjoin.report.experiments import EXPERIMENTS
 from earlyjoin.report.experiments.tracing import trace
 from earlyjoin.state.budget import MemoryLimit
 
-
 SLOW = {"pmj-fig10"}  # ten runs, some of them in very little memory
 
 
