@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +21,8 @@ import earlyjoin.predicates as predicates
 from earlyjoin.algorithms.sweep import sweep_join
 from earlyjoin.predicates.base import Predicate
 
-DATA = Path("/work/shared/data")
+DATA = Path(os.environ.get("EARLYJOIN_DATA", "no-data"))
+"""Where the real data sets are."""
 TIMES = 3
 BAND_ROWS = 1_000_000
 

@@ -1,4 +1,4 @@
-"""Exact counts on the real data of /work/shared/data; skipped where it is not."""
+"""Exact counts on the real data in the directory that EARLYJOIN_DATA names; skipped where there is none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 import earlyjoin.predicates as predicates
 from sweep import speed
 
-pytestmark = pytest.mark.skipif(not speed.DATA.exists(), reason=f"the real data sets are not in {speed.DATA}")
+pytestmark = pytest.mark.skipif(
+    not speed.DATA.exists(), reason="EARLYJOIN_DATA does not name a directory with the real data sets"
+)
 
 
 def test_flights_from_two_airports_that_are_in_the_air_together() -> None:
