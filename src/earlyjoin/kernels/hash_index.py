@@ -2,8 +2,8 @@
 
 ``heads[b]`` is the newest row of bucket b and ``nexts[r]`` the next older row of the same bucket, -1 at the end.
 Buckets are split one by one as rows come (linear hashing), so that growing costs a few steps for each inserted row
-instead of a pass over all rows; only the chain of a hot key is walked whole when its bucket is split. ``mask`` is the last full level's size minus one, ``split`` the next bucket to be
-split.
+instead of a pass over all rows; only the chain of a hot key is walked whole when its bucket is split.
+``mask`` is the last full level's size minus one, ``split`` the next bucket to be split.
 """
 
 from __future__ import annotations
