@@ -78,6 +78,9 @@ class Context:
     counters: Counters = field(default_factory=Counters)
     output_rows: int = DEFAULT_OUTPUT_ROWS
     seed: int = 0
+    rows_expected: tuple[int | None, ...] | None = None
+    """About how many rows each input has, None where nobody knows."""
+    bytes_expected: tuple[int | None, ...] | None = None
 
 
 @dataclass(slots=True)
