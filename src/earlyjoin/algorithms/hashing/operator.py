@@ -355,9 +355,9 @@ class PartitionedHashJoin(Operator):
     def _insert_piece(self, task: Arriving, piece: Piece) -> Step:
         """Keep the rows, partition by partition; a flush is a step of its own."""
         if task.stage is Stage.FLUSH:
-            step = self._flush_step(batch_nbytes(piece.batch))
-            if step is not None or self.task is not None:
-                return step
+            if self._flush_waits():
+                return self._task_step()
+            self._flush_now(batch_nbytes(piece.batch))
             task.stage = Stage.INSERT
         while task.partition < self.table.partitions:
             if not self._insert_slice(task, piece):
@@ -439,15 +439,23 @@ class PartitionedHashJoin(Operator):
         )
         return self.flush_policy(statistics)
 
+    def _flush_waits(self) -> bool:
+        """Does the task in work need what would have to leave? Then it goes to its end first."""
+        task = self.task
+        return task is not None and any(task.protects(victim.side, victim.partition) for victim in self.victims())
+
     def _flush_step(self, needed: int) -> Step:
         """Flush, or work on the task that stands in the way of it."""
-        victims = self.victims()
-        if self.task is not None and any(self.task.protects(v.side, v.partition) for v in victims):
+        if self._flush_waits():
             return self._task_step()
+        self._flush_now(needed)
+        return None
+
+    def _flush_now(self, needed: int) -> None:
+        victims = self.victims()
         if not victims:
             self._clear_dead(needed)
         self.flush(victims)
-        return None
 
     def _clear_dead(self, needed: int) -> None:
         """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
