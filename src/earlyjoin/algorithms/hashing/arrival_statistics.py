@@ -4,7 +4,7 @@ P(j | Ri) comes from all rows of Ri so far: rows come in random order, so what c
 P(Ri) comes from recent rows, because the speed of an input changes: nrcnt is a mean in which a time unit counts
 lambda times as much as the unit after it.
 
-PAPER UNCLEAR: the length of a time unit. Here it is a number of arrivals of both inputs together, so that what is flushed
+PAPER UNCLEAR: the length of a time unit. Here it is a number of arrivals of both inputs together, so that what leaves
 depends on the order of the arrivals alone and not on the clock. At the paper's thousand tuples a second the default is
 the paper's second. Until the first unit is over, the counts so far stand for nrcnt.
 """

@@ -16,7 +16,7 @@ Rounds are block nesting: a partition that does not fit, one hot key included, c
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -42,6 +42,27 @@ class Stage(StrEnum):
     CHECK = "check"
     BUILT = "built"
     REST = "rest"
+
+
+class FinalWork(Protocol):
+    """What is done after the last row, in bounded steps."""
+
+    @property
+    def done(self) -> bool:
+        """Is every pair joined and every row out?"""
+        ...
+
+    def step(self) -> Step:
+        """A bounded piece of the work."""
+        ...
+
+    def save(self) -> dict[str, Any]:
+        """Plain values for a snapshot."""
+        ...
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Take over what ``save`` gave."""
+        ...
 
 
 class CleanUp:

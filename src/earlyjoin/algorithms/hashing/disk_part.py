@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.algorithms.sorted_runs import MatchedFile
@@ -24,6 +25,7 @@ from earlyjoin.state.sizes import array_nbytes, batch_nbytes
 from earlyjoin.state.snapshot import Snapshot
 from earlyjoin.state.spill import Run, RunReader, RunWriter, SpillDirectory
 
+Words = Int64 | npt.NDArray[np.float64]
 ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
 DEPARTURE = pa.field("__departure", pa.int64(), nullable=False)
 NUMBER = pa.field("__row", pa.int64(), nullable=False)
@@ -38,6 +40,8 @@ class DiskRun:
     """Number of the run; runs that were flushed together may share one."""
     sizes: tuple[int, ...]
     """Bytes that each page takes in memory, keys included."""
+    first_words: tuple[int | float, ...] = ()
+    """For a sorted run: the smallest sort word of each page."""
     last_probe: int = 0
     """Moment at which the run last probed the other side's memory part (EHJ section 4.5)."""
 
@@ -63,7 +67,7 @@ class DiskRun:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
         snapshot.files[name] = self.run.path
         run = {"rows": self.run.rows, "starts": list(self.run.starts), "nbytes": self.run.nbytes}
-        more = {"sizes": list(self.sizes), "last_probe": self.last_probe}
+        more = {"sizes": self.sizes, "first_words": self.first_words, "last_probe": self.last_probe}
         return {"name": name, "run": run, "label": self.label} | more
 
     @classmethod
@@ -73,7 +77,9 @@ class DiskRun:
         shutil.copyfile(snapshot.files[values["name"]], path)
         run = values["run"]
         copied = Run(path, run["rows"], tuple(run["starts"]), run["nbytes"])
-        return cls(copied, values["label"], tuple(values["sizes"]), values["last_probe"])
+        return cls(
+            copied, values["label"], tuple(values["sizes"]), tuple(values["first_words"]), values["last_probe"]
+        )
 
 
 @dataclass(slots=True)
@@ -108,22 +114,32 @@ class SideFiles:
         *,
         page_rows: int | None,
         flags: bool,
+        page_part: int = 2,
     ) -> None:
         self.side, self.schema, self.key = side, schema, key
         self.directory, self.counters, self.pages = directory, counters, pages
         self.page_rows = page_rows
+        self.page_part = page_part
+        """A page takes at most one in so many parts of the memory for reading."""
         self.flags = MatchedFile(directory) if flags else None
         stamps = [ARRIVAL, DEPARTURE, *([NUMBER] if flags else [])]
         self.page_schema = pa.schema([*schema, *stamps])
         self._key_columns = [schema.get_field_index(name) for name in dict.fromkeys(key.columns[side])]
 
-    def page(self, batch: pa.RecordBatch, arrivals: Int64, departures: Int64, matched: Bool | None) -> pa.RecordBatch:
-        """What is written for some rows; their flags go into the file of flags."""
+    def page(
+        self,
+        batch: pa.RecordBatch,
+        arrivals: Int64,
+        departures: Int64,
+        matched: Bool | None,
+        numbers: Int64 | None = None,
+    ) -> pa.RecordBatch:
+        """What is written for some rows; their flags go into the file of flags, unless they have numbers there."""
         stamps = [pa.array(arrivals), pa.array(departures)]
         if self.flags is not None:
-            stamps.append(
-                pa.array(self.flags.append(np.zeros(len(arrivals), np.bool_) if matched is None else matched))
-            )
+            if numbers is None:
+                numbers = self.flags.append(np.zeros(len(arrivals), np.bool_) if matched is None else matched)
+            stamps.append(pa.array(numbers))
         return pa.RecordBatch.from_arrays([*batch.columns, *stamps], schema=self.page_schema)
 
     def footprint(self, page: pa.RecordBatch) -> int:
@@ -157,22 +173,34 @@ class PartWriter:
         self._physical = Counters()
         self._writer = RunWriter(files.directory.new_path(".arrow"), files.page_schema, self._physical)
         self._sizes: list[int] = []
+        self._first_words: list[int | float] = []
         self._counted = 0
         self.rows = 0
 
-    def write(self, batch: pa.RecordBatch, arrivals: Int64, departures: Int64, matched: Bool | None) -> None:
-        """Append rows."""
-        page = self._files.page(batch, arrivals, departures, matched)
-        limit, start = self._files.pages.limit, 0
-        most = page.num_rows if limit.rows is None else max(1, limit.rows // 2)
+    def write(
+        self,
+        batch: pa.RecordBatch,
+        arrivals: Int64,
+        departures: Int64,
+        matched: Bool | None,
+        *,
+        words: Words | None = None,
+        numbers: Int64 | None = None,
+    ) -> None:
+        """Append rows, with their sort words and their numbers in the file of flags if they have any."""
+        page = self._files.page(batch, arrivals, departures, matched, numbers)
+        limit, start, part = self._files.pages.limit, 0, self._files.page_part
+        most = page.num_rows if limit.rows is None else max(1, limit.rows // part)
         while start < page.num_rows:
             piece = page.slice(start, min(most, page.num_rows - start))
             size = self._files.footprint(piece)
-            if limit.bytes is not None and 2 * size > limit.bytes and piece.num_rows > 1:
-                most = max(1, min(piece.num_rows // 2, limit.bytes // 2 * piece.num_rows // size))
+            if limit.bytes is not None and part * size > limit.bytes and piece.num_rows > 1:
+                most = max(1, min(piece.num_rows // 2, limit.bytes // part * piece.num_rows // size))
                 continue
             self._writer.write(piece)
             self._sizes.append(size)
+            if words is not None:
+                self._first_words.append(words[start].item())
             start += piece.num_rows
         self.rows += page.num_rows
         self._count(closing=False)
@@ -193,7 +221,7 @@ class PartWriter:
         """Finish the run."""
         run = self._writer.close()
         self._count(closing=True)
-        return DiskRun(run, self._label, tuple(self._sizes))
+        return DiskRun(run, self._label, tuple(self._sizes), tuple(self._first_words))
 
 
 class PageReader:

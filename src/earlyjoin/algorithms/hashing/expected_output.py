@@ -11,8 +11,8 @@ A row that comes could meet all rows that the other side has on disk. When it is
 partition since it came, these pairs move from ``memory`` to ``disk``. Rows of the other side that were flushed while it
 was in memory had met it before.
 
-PAPER UNCLEAR: section 5.3 takes the rows on disk at the moment of the flush off Er_mem; some of them were flushed after the
-row came and were never added. Here those are taken off that were added: the rows on disk when it came (S_bfr).
+PAPER UNCLEAR: section 5.3 takes the rows on disk at the moment of the flush off Er_mem; some of them were flushed after
+the row came and were never added. Here those are taken off that were added: the rows on disk when it came (S_bfr).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ExpectedOutput:
             self.memory[side, partition] += int(counts[partition]) * self.on_disk(1 - side, partition)
 
     def flushed(self, side: int, partition: int, arrivals: Int64, moment: int) -> None:
-        """Case 2: rows that came at these moments are flushed. (Case 3, the other side's Er_mem, does not change.)"""
+        """Case 2: rows that came at these moments are flushed. Case 3, the other side's Er_mem, does not change."""
         fresh = arrivals[arrivals > self._last_probe[side, partition]]
         pairs = int(self._disk_rows_before(1 - side, partition, fresh).sum())
         self.memory[side, partition] -= pairs
@@ -61,7 +61,8 @@ class ExpectedOutput:
     def _disk_rows_before(self, side: int, partition: int, moments: Int64) -> Int64:
         """|S_bfr| for rows that came at these moments: rows of the disk partition that were flushed before."""
         history = np.asarray([(0, 0), *self._flushes[side][partition]], dtype=np.int64)
-        return history[np.searchsorted(history[:, 0], moments) - 1, 1]
+        rows: Int64 = history[np.searchsorted(history[:, 0], moments) - 1, 1]
+        return rows
 
     def probed(self, side: int, partition: int, moment: int) -> None:
         """An md-task with this memory partition is run at this moment: it will find everything."""

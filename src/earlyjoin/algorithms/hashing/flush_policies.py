@@ -12,8 +12,8 @@ biased          EHJ section 4.1                the largest S partition not froze
 incremental     DPHJ (EHJ section 2)           left partitions one after the other; then those of the right side
 =============== ============================== =====================================================================
 
-Sizes are arrays of shape (2, partitions): rows in memory. A policy names victims that hold at least one row, in the order
-in which they leave, and none when memory is empty. Ties go to the lower side, then to the lower partition.
+Sizes are arrays of shape (2, partitions): rows in memory. A policy names victims that hold at least one row, in the
+order in which they leave, and none when memory is empty. Ties go to the lower side, then to the lower partition.
 :func:`concurrent` turns victims into pairs, as HMJ flushes them.
 """
 

@@ -25,7 +25,7 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.admission import admit
 from earlyjoin.algorithms.hashing.arriving import Arriving, Stage, chosen_rows, cut
 from earlyjoin.algorithms.hashing.chain_probe import ChainProbe
-from earlyjoin.algorithms.hashing.cleanup import CleanUp
+from earlyjoin.algorithms.hashing.cleanup import CleanUp, FinalWork
 from earlyjoin.algorithms.hashing.disk_part import DiskPage
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, Victim
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
@@ -84,7 +84,7 @@ class PartitionedHashJoin(Operator):
         self._arriving: Arriving | None = None
         self._retiring: deque[list[int]] = deque()
         self._finishing = False
-        self.cleanup: CleanUp | None = None
+        self.cleanup: FinalWork | None = None
 
     # What an algorithm decides
 
@@ -119,7 +119,7 @@ class PartitionedHashJoin(Operator):
         rows = self.table.on_disk[:, partition]
         return int(rows[1] < rows[0])
 
-    def make_cleanup(self) -> CleanUp:
+    def make_cleanup(self) -> FinalWork:
         """The work after the last row."""
         return CleanUp(self, list(range(self.table.partitions)))
 
@@ -570,6 +570,7 @@ class PartitionedHashJoin(Operator):
                 "retiring": [list(task) for task in self._retiring],
                 "rule": self.rule.save(),
                 "task": self.task.save() if self.task is not None else None,
+                "cleanup": self.cleanup.save() if self.cleanup is not None else None,
                 "arriving": None,
                 "more": self.save_more(),
             }
@@ -577,7 +578,6 @@ class PartitionedHashJoin(Operator):
         saved.nested("table", self.table.snapshot())
         if self._arriving is not None:
             saved.values["arriving"] = self._arriving.save(saved)
-        saved.values["cleanup"] = self.cleanup.save() if self.cleanup is not None else None
         return saved
 
     def restore(self, snapshot: Snapshot) -> None:

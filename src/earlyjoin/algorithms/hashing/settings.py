@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +23,8 @@ _UNKNOWN = 16
 class HashSettings:
     """What an algorithm is built with; a user's options end up here."""
 
+    page_part: ClassVar[int] = 2
+    """How many pages the memory for reading is meant to hold."""
     partitions: int | None = None
     """Number of partitions; None chooses from the memory and the expected size."""
     hashing: Hashing = "mixed"

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms.hashing.disk_part import DiskPage, DiskRun, PageReader, PartWriter, SideFiles
+from earlyjoin.algorithms.hashing.disk_part import DiskPage, DiskRun, PageReader, PartWriter, SideFiles, Words
 from earlyjoin.algorithms.hashing.flushing import PartitionStatistics
 from earlyjoin.algorithms.hashing.frozen_buffer import FrozenBuffer
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
@@ -31,8 +31,8 @@ from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.snapshot import Snapshot
 
-Order = Callable[[MemoryPart, Int64], Int64]
-"""Puts rows (numbers) of a part into the order in which they are to be written."""
+Order = Callable[[MemoryPart, Int64], tuple[Int64, Words]]
+"""Puts rows (numbers) of a part into the order in which they are to be written; also their sort words."""
 
 _SMALL_BYTES = 4 * 2**20
 
@@ -64,7 +64,7 @@ class PartitionedTable:
         self.context, self.key, self.expendable = context, key, expendable
         self.partitions = partitions
         self.partitioner = Partitioner(partitions, settings.hashing)
-        self.pages, self.memory = _split(context.budget, settings.page_rows or PAGE_ROWS)
+        self.pages, self.memory = _split(context.budget, settings.page_part * (settings.page_rows or PAGE_ROWS))
         self.parts: list[list[MemoryPart]] = []
         self.files: list[SideFiles] = []
         self.readers: list[PageReader] = []
@@ -80,8 +80,9 @@ class PartitionedTable:
             if page_rows is None and context.budget.limit.rows is not None:
                 page_rows = PAGE_ROWS
             files = SideFiles(
-                side, schema, key, context.spill, context.counters, self.pages, page_rows=page_rows, flags=flags
-            )
+                side, schema, key, context.spill, context.counters, self.pages,
+                page_rows=page_rows, flags=flags, page_part=settings.page_part,
+            )  # fmt: skip
             self.files.append(files)
             self.readers.append(PageReader(files))
         self.runs: list[list[list[DiskRun]]] = [[[] for _ in range(partitions)] for _ in range(2)]
@@ -96,6 +97,8 @@ class PartitionedTable:
         self._on_disk = np.zeros((2, partitions), dtype=np.int64)
         self._buffers: dict[tuple[int, int], FrozenBuffer] = {}
         self._labels = 0
+        self.half_written: tuple[list[DiskRun], list[DiskRun]] = ([], [])
+        """What a merge has written when a snapshot is taken."""
         self._buffer_rows, self._buffer_bytes = _buffer_size(self.memory, partitions, settings.page_rows or PAGE_ROWS)
 
     # Statistics
@@ -185,25 +188,26 @@ class PartitionedTable:
         ``order`` sorts what is written. None when there is nothing to write; memory is given back all the same.
         """
         part = self.parts[side][partition]
+        self.context.counters.flushes += 1 if len(part) else 0
         leaving = part.living()
         staying = leaving[:0]
         if rows is not None and rows < len(leaving):
             leaving, staying = leaving[:rows], leaving[rows:]
         flushed = None
         if len(leaving):
+            words = None
             if order is not None:
-                leaving = order(part, leaving)
-            flushed = self._write(side, partition, leaving, label)
+                leaving, words = order(part, leaving)
+            flushed = self._write(side, partition, leaving, words, label)
         again = _kept(part, staying)
         part.clear()
         self._in_memory[side, partition] = 0
         if again is not None:
             batch, keys, arrivals, matched = again
             self.insert(side, partition, batch, keys, arrivals, matched)
-        self.context.counters.flushes += 1
         return flushed
 
-    def _write(self, side: int, partition: int, leaving: Int64, label: int | None) -> Flushed:
+    def _write(self, side: int, partition: int, leaving: Int64, words: Words | None, label: int | None) -> Flushed:
         part, files = self.parts[side][partition], self.files[side]
         departure = self.context.ticks.tick()
         writer = PartWriter(files, self.next_label() if label is None else label)
@@ -212,7 +216,8 @@ class PartitionedTable:
             chosen = leaving[start : start + most]
             matched = part.matched[chosen] if part.matched is not None else None
             stamps = np.minimum(part.departures[chosen], departure)  # rows read back keep their first departure
-            writer.write(part.rows.batch(chosen), part.arrivals[chosen], stamps, matched)
+            sorting = words[start : start + most] if words is not None else None
+            writer.write(part.rows.batch(chosen), part.arrivals[chosen], stamps, matched, words=sorting)
         run = writer.close()
         self.runs[side][partition].append(run)
         self._on_disk[side, partition] += run.rows
@@ -257,6 +262,16 @@ class PartitionedTable:
         self.runs[side][partition].clear()
         self._on_disk[side, partition] = 0
 
+    def replace_runs(self, side: int, partition: int, old: list[DiskRun], new: list[DiskRun]) -> None:
+        """Runs were merged: the old ones are removed, the new ones are the last."""
+        self.readers[side].drop()
+        for run in old:
+            run.run.delete()
+        merged = {run.run.path for run in old}
+        kept = [run for run in self.runs[side][partition] if run.run.path not in merged]
+        self.runs[side][partition] = [*kept, *new]
+        self._on_disk[side, partition] = sum(run.rows for run in self.runs[side][partition])
+
     # State
 
     def held_bytes(self) -> int:
@@ -295,6 +310,10 @@ class PartitionedTable:
             flags = self.files[side].flags
             if flags is not None:
                 saved.values["flags"][side] = flags.save(saved, f"flags-{side}")
+        saved.values["half_written"] = [
+            [run.save(saved, f"half-written-{side}-{n}") for n, run in enumerate(runs)]
+            for side, runs in enumerate(self.half_written)
+        ]
         return saved
 
     def _arrays(self) -> dict[str, Int64]:
@@ -309,6 +328,8 @@ class PartitionedTable:
     def restore(self, saved: Snapshot) -> None:
         """Take over a snapshot; the table must be new."""
         self._labels = saved.values["labels"]
+        for runs, written in zip(saved.values["half_written"], self.half_written, strict=True):
+            written.extend(DiskRun.load(saved, run, self.context.spill) for run in runs)
         for name, array in self._arrays().items():
             array[:] = saved.arrays[name]
         for side in range(2):
@@ -324,11 +345,11 @@ class PartitionedTable:
                 self._in_memory[side, partition] = self.parts[side][partition].live
 
 
-def _split(budget: Budget, page_rows: int) -> tuple[Budget, Budget]:
+def _split(budget: Budget, reading_rows: int) -> tuple[Budget, Budget]:
     """Memory for reading pages, and the rest. Of a memory in rows all but a few pages are for the table, as in papers."""
     limit = budget.limit
     if limit.rows is not None:
-        reading = min(limit.rows // 4, max(2 * page_rows, limit.rows // 256))
+        reading = min(limit.rows // 4, max(reading_rows, limit.rows // 256))
         return budget.split(reading / limit.rows, least_rows=2)
     return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES else 1 / 8)
 

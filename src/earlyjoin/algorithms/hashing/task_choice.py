@@ -30,7 +30,7 @@ def best_task(
 ) -> Task | None:
     """The task of the highest rate, or None when no task is expected to find anything: the reactive stage is over.
 
-    ``memory_pairs[i, j]`` and ``disk_pairs[j]`` are Er; ``runs[i, j]`` and ``pages[i, j]`` describe the disk partitions.
+    ``memory_pairs[i, j]`` and ``disk_pairs[j]`` are Er; ``runs[i, j]`` and ``pages[i, j]`` those of the disk.
     ``md`` and ``dd`` say which kinds are allowed (RPJ-md, RPJ-dd). In figure 3 a later task must be strictly better:
     of equals the lowest partition goes first, md before dd.
     """
