@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from earlyjoin.algorithms.hashing import flush_policies
 from earlyjoin.predicates.keys import Bool, Int64
-
-Order = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +30,10 @@ class PartitionStatistics:
     ended: tuple[bool, bool] = (False, False)
 
     @property
-    def candidates(self) -> Bool:
-        """Partitions whose flush would free memory: those in memory, protected ones only if there is no other."""
-        free = self.memory > 0
-        return free & ~self.protected if (free & ~self.protected).any() else free
+    def able(self) -> Int64:
+        """Rows in memory that may leave: protected ones only if there are no others."""
+        free = np.where(self.protected, 0, self.memory)
+        return free if free.any() else self.memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +53,28 @@ class FlushPolicy(Protocol):
         ...
 
 
-def flush_largest(statistics: PartitionStatistics) -> list[Victim]:
-    """XJoin: the largest partition of either side.
+def largest(statistics: PartitionStatistics) -> list[Victim]:
+    """XJoin: the largest partition of either side. DHJ: the largest of the build input, the only one in memory.
+
+    PAPER UNCLEAR: EHJ section 2 says of DHJ only that a victim is selected; the largest frees most with one flush.
 
     >>> sizes = np.array([[3, 1], [2, 5]])
     >>> none = np.zeros((2, 2), dtype=bool)
-    >>> flush_largest(PartitionStatistics(memory=sizes, disk=sizes, arrived=sizes, frozen=none, protected=none))
+    >>> largest(PartitionStatistics(memory=sizes, disk=sizes, arrived=sizes, frozen=none, protected=none))
     [Victim(side=1, partition=1, rows=None)]
     """
-    return _first(np.where(statistics.candidates, -statistics.memory, 1))
+    return _whole(flush_policies.flush_largest(statistics.able))
 
 
-def biased_flush(statistics: PartitionStatistics) -> list[Victim]:
+def biased(statistics: PartitionStatistics) -> list[Victim]:
     """EHJ section 4.1: the largest partition of S; when S has none left in memory, the smallest of R."""
-    r, s = statistics.build_side, 1 - statistics.build_side
-    candidates = statistics.candidates
-    if candidates[s].any():
-        return [Victim(s, int(np.argmax(np.where(candidates[s], statistics.memory[s], -1))))]
-    if not candidates[r].any():
-        return []
-    most = np.iinfo(np.int64).max
-    return [Victim(r, int(np.argmin(np.where(candidates[r], statistics.memory[r], most))))]
+    return _whole(flush_policies.biased(statistics.able, statistics.frozen, small=statistics.build_side))
 
 
-def destage_largest(statistics: PartitionStatistics) -> list[Victim]:
-    """DHJ: the largest partition of the build input.
-
-    PAPER UNCLEAR: EHJ section 2 says only that a victim is selected; the largest frees most with one flush.
-    """
-    return flush_largest(statistics)
+def incremental_left(statistics: PartitionStatistics) -> list[Victim]:
+    """DPHJ: partitions of S one after the other, then those of R."""
+    return _whole(flush_policies.incremental_left(statistics.able, statistics.frozen, left=1 - statistics.build_side))
 
 
-def _first(cost: Int64) -> list[Victim]:
-    """The place of the smallest cost, ties to the first; none when no cost is 0 or less."""
-    at = int(np.argmin(cost))
-    side, partition = divmod(at, cost.shape[1])
-    return [Victim(side, partition)] if cost[side, partition] <= 0 else []
+def _whole(victims: list[flush_policies.Victim]) -> list[Victim]:
+    return [Victim(victim.side, victim.partition) for victim in victims]

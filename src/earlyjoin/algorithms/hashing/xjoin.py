@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hashing.flushing import FlushPolicy, flush_largest
+from earlyjoin.algorithms.hashing.flushing import FlushPolicy, largest
 from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
 from earlyjoin.algorithms.hashing.rules import ResidenceRule
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
@@ -42,7 +42,7 @@ class XJoin(PartitionedHashJoin):
 
     def make_flush_policy(self) -> FlushPolicy:
         """The largest partition."""
-        return flush_largest
+        return largest
 
     def has_next_task(self) -> bool:
         """Has some memory part not met all of the other side's runs?"""
