@@ -34,10 +34,14 @@ class Driver:
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
     estimating: Estimating | None = None
+    watching: Callable[[], None] | None = None
+    """Called after every step, for those who write down how a run goes."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         for step in self._steps():
+            if self.watching is not None:
+                self.watching()
             if step is not None:
                 yield step
             if self.stopping():

@@ -185,8 +185,9 @@ def test_the_flushing_phase_against_simulation() -> None:
     assert f.transition_rows(q1, 0.0, memory) == math.inf
 
 
+@pytest.mark.parametrize("freed", [True, False])
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 1)])
-def test_when_memory_is_full_in_a_one_to_many_join(a: int, b: int) -> None:
+def test_when_memory_is_full_in_a_one_to_many_join(a: int, b: int, freed: bool) -> None:
     ones, many, memory = 400, 4000, 300
 
     def simulate(rng: np.random.Generator) -> int:
@@ -199,7 +200,7 @@ def test_when_memory_is_full_in_a_one_to_many_join(a: int, b: int) -> None:
             read[side] += 1
             if side == 0:
                 seen.add(key)
-                waiting[key] = 0
+                waiting[key] *= not freed
             elif key not in seen:
                 waiting[key] += 1
             if len(seen) + waiting.sum() >= memory:
@@ -207,10 +208,10 @@ def test_when_memory_is_full_in_a_one_to_many_join(a: int, b: int) -> None:
         return sum(read)
 
     size = f.JoinSize(r=ones, s=many, selectivity=1 / ones)
-    expected = one.rows_until_full(f.share(a, b), memory, size)
+    expected = one.rows_until_full(f.share(a, b), memory, size, freed=freed)
     assert _mean(20, simulate) == pytest.approx(expected, rel=0.03)
     assert one.rows_until_full(1.0, memory, size) == memory
-    assert one.rows_until_full(0.5, 10_000, size) == math.inf
+    assert one.rows_until_full(0.5, 10_000, size, freed=freed) == math.inf
 
 
 def test_impossible_sizes_and_strategies_are_refused() -> None:

@@ -1,8 +1,12 @@
-"""The counterparts of EHJ's formulas for 1:N joins, where a row of S leaves as soon as it has met its only partner.
+"""The counterparts of EHJ's formulas for 1:N joins, where a row of S is of no use once it has met its only partner.
 
 EHJ gives the number of results (formula 2) and says that matched rows of S are dropped; what follows from that for the
 moment when memory is full and for the I/O is worked out here. R is the one-side; keys are uniform, and R may have rows
 without partner, so a row of S finds a partner among r rows of R with probability ``matching · r / |R|``.
+
+Half of the early results come from rows of S that find R in memory and are never inserted; the other half from rows of
+R that find S, whose place in memory is free again only when its partition is flushed. ``freed=True`` asks what would be
+if it were free at once. The numbers of discards in EHJ figure 6 are those of the first kind.
 """
 
 from __future__ import annotations
@@ -12,24 +16,24 @@ import math
 from earlyjoin.algorithms.hashing.formulas import JoinSize, kept_fraction, results_of_uniform_ones, rows_of_s_left
 
 
-def rows_until_full(q: float, memory: float, size: JoinSize, *, matching: float = 1.0) -> float:
-    """Rows read when memory is full: each result frees the place of one row of S.
+def rows_until_full(q: float, memory: float, size: JoinSize, *, matching: float = 1.0, freed: bool = False) -> float:
+    """Rows read when memory is full: every other result (every result if ``freed``) saves the place of one row of S.
 
-    After k rows memory holds ``k − matching · q (1 − q) k² / |R|`` rows; infinite when that never reaches the memory.
+    After k rows there are ``matching · q (1 − q) k² / |R|`` results; infinite when memory is never full.
 
     >>> round(rows_until_full(0.5, 75_000, JoinSize(r=150_000, s=1_500_000, selectivity=1 / 150_000)))
-    87868
+    80385
     """
-    bend = matching * q * (1 - q) / size.r if size.r else 0.0
+    bend = matching * q * (1 - q) / size.r * (1.0 if freed else 0.5) if size.r else 0.0
     if bend == 0:
         return memory
     root = 1 - 4 * bend * memory
     return (1 - math.sqrt(root)) / (2 * bend) if root >= 0 else math.inf
 
 
-def results_until_full(q: float, memory: float, size: JoinSize, *, matching: float = 1.0) -> float:
+def results_until_full(q: float, memory: float, size: JoinSize, *, matching: float = 1.0, freed: bool = False) -> float:
     """Formula 2 at the moment when memory is full."""
-    k = min(rows_until_full(q, memory, size, matching=matching), size.r / q if q else math.inf)
+    k = min(rows_until_full(q, memory, size, matching=matching, freed=freed), size.r / q if q else math.inf)
     return results_of_uniform_ones(min(size.r, k * q), min(size.s, k * (1 - q)), size.r, matching=matching)
 
 
