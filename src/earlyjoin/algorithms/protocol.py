@@ -119,6 +119,10 @@ class Operator(ABC):
     """A join algorithm at work. Its constructor takes a plan and a context, whatever the algorithm."""
 
     description: ClassVar[Description]
+    reading: ClassVar[str | None] = None
+    """How it prefers to read when it may choose: a text for ``make_reading``."""
+    build_side: int = 0
+    """The input called R, to which reading strategies give their first number."""
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.plan = plan

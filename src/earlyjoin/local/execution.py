@@ -10,7 +10,7 @@ import pyarrow as pa
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
-from earlyjoin.algorithms.reading import make_reading
+from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
@@ -65,10 +65,11 @@ class Execution:
             counters=self.counters,
             output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
             seed=options.seed,
+            rows_expected=tuple(source.rows_hint for source in sources),
+            bytes_expected=tuple(source.bytes_hint for source in sources),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
-        rows = [source.rows_hint for source in sources]
-        self.reading = make_reading(options.reading, rows) if self.pulls else None
+        self.reading = self._make_reading() if self.pulls else None
         self.inputs: Inputs | None = None
         most = max(self._batch_rows(source).most for source in sources)
         account = rest.account("statistics of the size estimate")
@@ -80,6 +81,11 @@ class Execution:
         if self._options.driving == "auto":
             return not any(source.live for source in self.sources)
         return self._options.driving == "pull"
+
+    def _make_reading(self) -> Ratio:
+        rows = [source.rows_hint for source in self.sources]
+        own, build_side = self.operator.reading, self.operator.build_side
+        return make_reading(self._options.reading, rows, own=own, build_side=build_side, counters=self.counters)
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""

@@ -50,6 +50,7 @@ class DynamicHashJoin(FrozenHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
     )
+    reading = "ehj*"
 
     def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
         super().__init__(plan, context, settings)

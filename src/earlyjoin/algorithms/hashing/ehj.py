@@ -41,6 +41,7 @@ class EarlyHashJoin(FrozenHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
     )
+    reading = "ehj1"
     _build_ended_at = LogicalClock.NEVER
 
     def make_rule(self) -> DuplicateRule:
@@ -127,6 +128,7 @@ class DoublePipelinedHashJoin(EarlyHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
     )
+    reading = "dphj"
 
     def make_flush_policy(self) -> FlushPolicy:
         """Partitions of S one after the other, then those of R."""
