@@ -86,11 +86,14 @@ def adaptive(sizes: Int64) -> list[Victim]:
     return [_whole(sizes, side, int(best)) for side in (0, 1) if sizes[side, best]]
 
 
-def optimal_flush(sizes: Int64, arrival: Float64, count: int) -> list[Victim]:
+def optimal_flush(sizes: Int64, arrival: Float64, count: int, *, least: int = 0) -> list[Victim]:
     """``count`` rows, those first whose partner on the other side is least likely to arrive (RPJ figure 4).
 
     ``arrival[i, j]`` is p_arr: the probability that the next row is of side i and partition j. Rows of partition j of
-    the *other* side are worth that much.
+    the *other* side are worth that much; of equally likely ones the largest leaves first.
+
+    Partitions of little worth refill slowly and would leave again and again in runs of a few rows. With ``least`` they
+    wait until they hold so many, if others can leave instead; zero is the paper's flush.
 
     PAPER UNCLEAR: figure 4 loops on npart and sorts in one of two branches; the loop is on nflush, and every piece
     that leaves is a sorted run (whoever writes it sorts it).
@@ -99,9 +102,11 @@ def optimal_flush(sizes: Int64, arrival: Float64, count: int) -> list[Victim]:
     >>> optimal_flush(sizes, np.array([[0.35, 0.25], [0.10, 0.30]]), 15)
     [Victim(side=0, partition=0, rows=10), Victim(side=1, partition=1, rows=5)]
     """
-    worth = arrival[::-1]  # of the rows in memory, by their own side
-    order = np.argsort(worth, axis=None, kind="stable")
-    available = sizes.reshape(-1)[order]
+    worth = arrival[::-1].reshape(-1)  # of the rows in memory, by their own side
+    flat = sizes.reshape(-1)
+    small = flat < least
+    order = np.lexsort((-flat, np.where(small, -flat, worth), small))
+    available = flat[order]
     before = np.cumsum(available) - available
     taken = np.clip(count - before, 0, available)
     chosen = np.flatnonzero(taken)

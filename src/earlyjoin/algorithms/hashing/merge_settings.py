@@ -23,6 +23,8 @@ class MergeSettings(HashSettings):
     """Most runs of a side that one merge takes (F of the papers) while rows still arrive."""
     flush_fraction: float = 0.05
     """Part of the rows in memory that leaves at once: nflush of RPJ."""
+    least_run: float = 0.25
+    """RPJ: no run is shorter than this part of nflush while longer ones can leave; memory in rows has no such limit."""
     unit_rows: int = UNIT_ROWS
     """Arrivals that make a time unit of RPJ's statistics."""
     decay: float = DECAY
@@ -42,6 +44,8 @@ class MergeSettings(HashSettings):
             raise InputError(f"fan_in must be 2 or more, got {self.fan_in}; a merge needs two runs")
         if not 0 < self.flush_fraction <= 1:
             raise InputError(f"flush_fraction must be above 0 and at most 1, got {self.flush_fraction}")
+        if not 0 <= self.least_run <= 1:
+            raise InputError(f"least_run must lie between 0 and 1, got {self.least_run}")
         if self.unit_rows < 1 or not 0 <= self.decay < 1:
             raise InputError(
                 f"unit_rows must be 1 or more and decay at least 0 and below 1, got {self.unit_rows} and {self.decay}"

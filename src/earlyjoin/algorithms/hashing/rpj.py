@@ -56,7 +56,9 @@ class RateBasedProgressiveJoin(MergingHashJoin):
 
     def _optimal(self, statistics: PartitionStatistics) -> list[Victim]:
         count = max(1, int(self.set.flush_fraction * statistics.memory.sum()))
-        victims = optimal_flush(statistics.able, self.statistics.probability(), count)
+        # The papers count memory in rows and pages of few rows: what a run of its own costs is nothing there.
+        least = int(self.set.least_run * count) if self.table.memory.limit.rows is None else 0
+        victims = optimal_flush(statistics.able, self.statistics.probability(), count, least=least)
         return [Victim(victim.side, victim.partition, victim.rows) for victim in victims]
 
     # Statistics
