@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hashing.settings import HashSettings
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Plan, Step
-from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.algorithms.reading import make_reading
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.timed_inputs import Schedule, TimedInputs
 from earlyjoin.predicates.conjunction import Condition
@@ -31,9 +31,8 @@ class Contender:
     label: str
     algorithm: str
     options: Mapping[str, object] = field(default_factory=dict)
-    reading: tuple[int, int] = (1, 1)
-    later: tuple[int, int] | None = None
-    """The reading ratio from the moment at which memory is full; None: no other one."""
+    reading: str = "1:1"
+    """A reading strategy, by name or as ratios."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +66,8 @@ class PulledJoin:
         self.context = _context(directory, memory_rows, inputs)
         self.operator = make_operator(contender, self.plan, self.context)
         self._batches = [iter(given.batches) for given in inputs]
-        self._reading = Ratio(contender.reading)
-        self._later = contender.later
+        rows = [given.rows for given in inputs]
+        self._reading = make_reading(contender.reading, rows, counters=self.context.counters)
         clock.watch(self.context.counters)
 
     def steps(self) -> Iterator[Step]:
@@ -82,9 +81,6 @@ class PulledJoin:
             else:
                 rows_read[side] += batch.num_rows
                 yield from self.operator.arrive(side, batch)
-            if self._later is not None and self.context.counters.flushes:
-                self._reading.switch(self._later, rows_read)
-                self._later = None
         yield from self.operator.finish()
         yield None
 
@@ -159,7 +155,8 @@ def make_operator(contender: Contender, plan: Plan, context: Context) -> Operato
     """The algorithm with its options."""
     if not contender.options:
         return registry.create(contender.algorithm, plan, context)
-    made: Operator = registry.get(contender.algorithm)(plan, context, HashSettings(**contender.options))  # type: ignore
+    kind: Any = registry.get(contender.algorithm)
+    made: Operator = kind(plan, context, type(kind.settings)(**contender.options))
     return made
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from earlyjoin.algorithms.hashing.formulas import JoinSize, expected_tuple_ios, results_in_memory, share
-from earlyjoin.report.experiments.ehj.setting import CONTENDERS, PAGE_ROWS, beside, many_to_many
+from earlyjoin.algorithms.hashing.formulas import JoinSize, expected_tuple_ios, results_in_memory
+from earlyjoin.report.experiments.ehj.setting import (
+    CONTENDERS,
+    PAGE_ROWS,
+    against_formula,
+    beside,
+    many_to_many,
+    shares,
+)
 from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
 
 PAPER = {
@@ -31,32 +38,26 @@ def run(scale: float, seed: int) -> Outcome:
         times.append(beside(f"virtual seconds in all, {label}", total_s, history.last.seconds, scale))
         first_s = history.when(round(1000 * scale)).seconds
         times.append(Figure(f"virtual seconds until 1000 results, {label}", f"{response_s:g}", first_s))
-        q1 = share(*contender.reading)
+        q1, q2 = shares(label)
         expected = results_in_memory(_MEMORY * scale, q1, size)
-        formulas.append(_against_formula(f"results before memory is full, {label}", expected, history.full.results))
+        formulas.append(against_formula(f"results before memory is full, {label}", expected, history.full.results))
         if contender.algorithm in ("ehj", "dhj"):
-            q2 = share(*(contender.later or contender.reading))
             rows = expected_tuple_ios(q1, q2, _MEMORY * scale, size, partitions=11)
-            formulas.append(_against_formula(f"page I/Os, {label}", rows / PAGE_ROWS, history.last.page_ios))
+            formulas.append(against_formula(f"page I/Os, {label}", rows / PAGE_ROWS, history.last.page_ios))
     bars = Panel(
         "Page I/Os", "", "page I/Os (thousands)", (
-            Curve("paper", range(len(PAPER)), [scale * pages / 1e3 for *_, pages in PAPER.values()]),
-            Curve("measured", range(len(PAPER)), [runs[label].last.page_ios / 1e3 for label in PAPER]),
+            Curve("paper", list(range(len(PAPER))), [scale * pages / 1e3 for *_, pages in PAPER.values()]),
+            Curve("measured", list(range(len(PAPER))), [runs[label].last.page_ios / 1e3 for label in PAPER]),
         ), bars=tuple(PAPER),
     )  # fmt: skip
     early_bars = Panel(
         "Results before memory is full", "", "results (thousands)", (
-            Curve("paper", range(len(PAPER)), [scale * early / 1e3 for early, *_ in PAPER.values()]),
-            Curve("measured", range(len(PAPER)), [runs[label].full.results / 1e3 for label in PAPER]),
+            Curve("paper", list(range(len(PAPER))), [scale * early / 1e3 for early, *_ in PAPER.values()]),
+            Curve("measured", list(range(len(PAPER))), [runs[label].full.results / 1e3 for label in PAPER]),
         ), bars=tuple(PAPER),
     )  # fmt: skip
     total = {history.last.results for history in runs.values()}
     return Outcome([early_bars, bars], phase_1 + ios + times + formulas, [f"results in all: {sorted(total)}"])
-
-
-def _against_formula(what: str, expected: float, measured: float) -> Figure:
-    ratio = measured / expected if expected else None
-    return Figure(f"formula: {what}", f"{expected:,.0f}", measured, ratio)
 
 
 EXPERIMENT = Experiment("ehj-fig2", "Reading strategies, many-to-many", "EHJ, figure 2", run)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from earlyjoin.algorithms.hashing.formulas import JoinSize, share
+from earlyjoin.algorithms.hashing.formulas import JoinSize
 from earlyjoin.algorithms.hashing.one_to_many_formulas import expected_tuple_ios_one_to_many, results_until_full
-from earlyjoin.report.experiments.ehj.setting import CONTENDERS, beside, one_to_many
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
+from earlyjoin.report.experiments.ehj.setting import CONTENDERS, against_formula, beside, one_to_many, shares
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Outcome, Panel
 
 PAPER = {
     "EHJ1": (675_783, 9_594, 1_800_931),
@@ -29,24 +29,19 @@ def run(scale: float, seed: int) -> Outcome:
         ios.append(beside(f"tuple I/Os, {label}", total, history.last.tuple_ios, scale))
         savings.append(beside(f"inserts avoided, {label}", avoided, counters.inserts_avoided, scale))
         savings.append(beside(f"discards, {label}", discards, counters.discards, scale))
-        q1 = share(*contender.reading)
+        q1, q2 = shares(label)
         if contender.algorithm in ("ehj", "dhj"):
-            q2 = share(*(contender.later or contender.reading))
             rows = expected_tuple_ios_one_to_many(q1, q2, _MEMORY * scale, size, partitions=11)
-            formulas.append(_against_formula(f"tuple I/Os, {label}", rows, history.last.tuple_ios))
+            formulas.append(against_formula(f"tuple I/Os, {label}", rows, history.last.tuple_ios))
         early = results_until_full(q1, _MEMORY * scale, size)
-        formulas.append(_against_formula(f"results before memory is full, {label}", early, history.full.results))
+        formulas.append(against_formula(f"results before memory is full, {label}", early, history.full.results))
     panel = Panel(
         "Rows written and read, customer ⋈ orders", "", "tuple I/Os (millions)", (
-            Curve("paper", range(len(PAPER)), [scale * total / 1e6 for *_, total in PAPER.values()]),
-            Curve("measured", range(len(PAPER)), [runs[label].last.tuple_ios / 1e6 for label in PAPER]),
+            Curve("paper", list(range(len(PAPER))), [scale * total / 1e6 for *_, total in PAPER.values()]),
+            Curve("measured", list(range(len(PAPER))), [runs[label].last.tuple_ios / 1e6 for label in PAPER]),
         ), bars=tuple(PAPER),
     )  # fmt: skip
     return Outcome([panel], ios + savings + formulas)
-
-
-def _against_formula(what: str, expected: float, measured: float) -> Figure:
-    return Figure(f"formula: {what}", f"{expected:,.0f}", measured, measured / expected if expected else None)
 
 
 EXPERIMENT = Experiment("ehj-fig6", "One-to-many optimisations", "EHJ, figure 6", run)

@@ -14,7 +14,11 @@ PAPER = {
     "XJoin": (71.3, 60.2, 53.0),
 }
 """Seconds of 1:N with memory for 10 % of R, 1:N with 80 %, N:M with 10 %."""
-_COLUMNS = (("1:N, 10 % memory", one_to_many, 15_000), ("1:N, 80 % memory", one_to_many, 120_000), ("N:M, 10 % memory", many_to_many, 80_000))  # fmt: skip
+_COLUMNS = (
+    ("1:N, memory 10 % of R", one_to_many, 15_000),
+    ("1:N, memory 80 % of R", one_to_many, 120_000),
+    ("N:M, memory 10 % of R", many_to_many, 80_000),
+)
 
 
 def run(scale: float, seed: int) -> Outcome:
@@ -26,8 +30,8 @@ def run(scale: float, seed: int) -> Outcome:
             beside(f"virtual seconds, {title}, {label}", PAPER[label][column], seconds[label], scale) for label in PAPER
         ]
         bars = (
-            Curve("paper", range(len(PAPER)), [scale * times[column] for times in PAPER.values()]),
-            Curve("measured", range(len(PAPER)), list(seconds.values())),
+            Curve("paper", list(range(len(PAPER))), [scale * times[column] for times in PAPER.values()]),
+            Curve("measured", list(range(len(PAPER))), list(seconds.values())),
         )
         panels.append(Panel(title, "", "seconds (paper) and virtual seconds", bars, bars=tuple(PAPER)))
     return Outcome(panels, figures)

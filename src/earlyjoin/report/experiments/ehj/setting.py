@@ -1,16 +1,19 @@
 """What all figures of EHJ section 5 share: the algorithms, TPC-H joins, pages of 20 rows, and what work costs.
 
-Pages and rows written and read do not include the inputs themselves. Seconds are virtual: the two costs of rows and pages are
-fitted to DHJ's two times in figure 2 (16.2 s until the first results, 45.4 s in all), and everything else follows.
+Pages and rows written and read do not include the inputs themselves. Seconds are virtual: the two costs of rows and
+pages are fitted to DHJ's two times in figure 2 (16.2 s until the first results, 45.4 s in all); the rest follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
 
+from earlyjoin.algorithms.hashing.formulas import share
+from earlyjoin.algorithms.reading import PRESETS
 from earlyjoin.predicates import equal
 from earlyjoin.report.experiments import tpch_keys
 from earlyjoin.report.experiments.experiment import Figure, Panel
@@ -27,11 +30,11 @@ _REPLACED = {"partitions": 20, "page_rows": PAGE_ROWS}
 CONTENDERS: Mapping[str, Contender] = {
     contender.label: contender
     for contender in (
-        Contender(label="EHJA", algorithm="ehj", options=_FROZEN),
-        Contender(label="EHJ1", algorithm="ehj", options=_FROZEN, later=(5, 1)),
-        Contender(label="EHJ2", algorithm="ehj", options=_FROZEN, reading=(2, 1), later=(10, 1)),
-        Contender(label="EHJ*", algorithm="ehj", options=_FROZEN, reading=(1, 0)),
-        Contender(label="DHJ", algorithm="dhj", options=_FROZEN, reading=(1, 0)),
+        Contender(label="EHJA", algorithm="ehj", options=_FROZEN, reading="ehja"),
+        Contender(label="EHJ1", algorithm="ehj", options=_FROZEN, reading="ehj1"),
+        Contender(label="EHJ2", algorithm="ehj", options=_FROZEN, reading="ehj2"),
+        Contender(label="EHJ*", algorithm="ehj", options=_FROZEN, reading="ehj*"),
+        Contender(label="DHJ", algorithm="dhj", options=_FROZEN, reading="ehj*"),
         Contender(label="HMJ", algorithm="hmj", options=_REPLACED),
         Contender(label="XJoin", algorithm="xjoin", options=_REPLACED),
     )
@@ -59,13 +62,14 @@ def one_to_many(label: str, scale: float, seed: int, memory_rows: int = 75_000) 
 
 def one_sided(contender: Contender) -> Contender:
     """The same algorithm, told that keys of its first input occur once."""
-    return Contender(
-        label=contender.label,
-        algorithm=contender.algorithm,
-        options={**contender.options, "one_side": 0},
-        reading=contender.reading,
-        later=contender.later,
-    )
+    return replace(contender, options={**contender.options, "one_side": 0})
+
+
+def shares(label: str) -> tuple[float, float]:
+    """``q1`` and ``q2`` of the reading strategy: the part of rows that come from R before and after memory is full."""
+    ratios = PRESETS.get(CONTENDERS[label].reading, ((1, 1), (1, 1)))
+    first, later = (share(*ratio) for ratio in ratios)
+    return first, later
 
 
 def _pulled(
@@ -81,6 +85,11 @@ def beside(what: str, paper: float, measured: float, scale: float) -> Figure:
     """A number beside the paper's; counts grow with the scale, so the paper's is scaled too."""
     printed = f"{paper:,.0f}" if paper >= 100 else f"{paper:g}"
     return Figure(what, printed, measured, measured / (paper * scale) if paper else None)
+
+
+def against_formula(what: str, expected: float, measured: float) -> Figure:
+    """A number beside what a formula says."""
+    return Figure(f"formula: {what}", f"{expected:,.0f}", measured, measured / expected if expected else None)
 
 
 def over_results(histories: Iterable[History], title: str, *, pages: bool = False) -> Panel:
