@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from earlyjoin.algorithms.hashing.stored_form import StoredKeys
 from earlyjoin.algorithms.sorted_runs import MatchedFile
-from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget, row_too_large
 from earlyjoin.state.counters import Counters
@@ -77,9 +77,7 @@ class DiskRun:
         shutil.copyfile(snapshot.files[values["name"]], path)
         run = values["run"]
         copied = Run(path, run["rows"], tuple(run["starts"]), run["nbytes"])
-        return cls(
-            copied, values["label"], tuple(values["sizes"]), tuple(values["first_words"]), values["last_probe"]
-        )
+        return cls(copied, values["label"], tuple(values["sizes"]), tuple(values["first_words"]), values["last_probe"])
 
 
 @dataclass(slots=True)
@@ -107,7 +105,7 @@ class SideFiles:
         self,
         side: int,
         schema: pa.Schema,
-        key: BoundPredicate,
+        key: StoredKeys,
         directory: SpillDirectory,
         counters: Counters,
         pages: Budget,
@@ -124,7 +122,12 @@ class SideFiles:
         self.flags = MatchedFile(directory) if flags else None
         stamps = [ARRIVAL, DEPARTURE, *([NUMBER] if flags else [])]
         self.page_schema = pa.schema([*schema, *stamps])
-        self._key_columns = [schema.get_field_index(name) for name in dict.fromkeys(key.columns[side])]
+        self._flat = all(_is_flat(field.type) for field in schema)
+        """Does Arrow's own size of a page tell the truth?"""
+        self._key_nbytes = (16 + 8) * len(key.fields) + 24
+        self._key_heaps = [
+            schema.get_field_index(field.name) for field in key.fields if not pa.types.is_primitive(field.type)
+        ]
 
     def page(
         self,
@@ -144,14 +147,18 @@ class SideFiles:
 
     def footprint(self, page: pa.RecordBatch) -> int:
         """Bytes, at most, that a page takes in memory once it is read and has its keys and flags."""
-        keys = sum(array_nbytes(page.column(column)) for column in self._key_columns)
-        return int(batch_nbytes(page)) + keys + (16 * len(self._key_columns) + 24) * page.num_rows
+        rows: int = page.num_rows
+        if self._flat:
+            heaps = sum(page.column(column).nbytes for column in self._key_heaps)
+            return int(page.nbytes + heaps) + self._key_nbytes * rows
+        heaps = sum(array_nbytes(page.column(column)) for column in self._key_heaps)
+        return int(batch_nbytes(page) + heaps) + self._key_nbytes * rows
 
     def read(self, page: pa.RecordBatch, label: int) -> DiskPage:
         """Give a page its keys again."""
         columns = len(self.schema)
         payload = pa.RecordBatch.from_arrays(page.columns[:columns], schema=self.schema) if columns else page.select([])
-        keys = self.key.encode(self.side, payload)
+        keys = self.key.encode(payload)
         numbers = page.column(columns + 2).to_numpy() if self.flags is not None else None
         matched = self.flags.read(numbers) if self.flags is not None and numbers is not None else None
         nbytes = batch_nbytes(page) + keys.nbytes + (matched.nbytes if matched is not None else 0)
@@ -162,6 +169,14 @@ class SideFiles:
         """Keep the flags of a page."""
         if self.flags is not None and page.matched is not None and page.numbers is not None:
             self.flags.mark(page.numbers[page.matched])
+
+
+def _is_flat(type_: pa.DataType) -> bool:
+    """Is it a type without views, dictionaries and nested values?"""
+    is_ = pa.types
+    return bool(
+        is_.is_primitive(type_) or is_.is_decimal(type_) or is_.is_large_string(type_) or is_.is_large_binary(type_)
+    )
 
 
 class PartWriter:

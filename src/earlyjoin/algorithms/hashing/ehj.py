@@ -24,8 +24,9 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.hashing.dhj import FrozenHashJoin
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, Victim, biased, incremental_left
 from earlyjoin.algorithms.hashing.rules import DuplicateRule, EarlyHashRule
+from earlyjoin.algorithms.hashing.settings import HashSettings
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
-from earlyjoin.algorithms.protocol import Description, Step
+from earlyjoin.algorithms.protocol import Context, Description, Plan, Step
 from earlyjoin.predicates.base import Capability
 from earlyjoin.state.clock import LogicalClock
 
@@ -42,7 +43,12 @@ class EarlyHashJoin(FrozenHashJoin):
         spills=True,
     )
     reading = "ehj1"
-    _build_ended_at = LogicalClock.NEVER
+
+    def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
+        super().__init__(plan, context, settings)
+        self._build_ended_at: int = LogicalClock.NEVER
+        self._probed_at = np.zeros(self.table.partitions, dtype=np.int64)
+        """When each partition was last probed in the background."""
 
     def make_rule(self) -> DuplicateRule:
         """One stamp."""
@@ -70,7 +76,10 @@ class EarlyHashJoin(FrozenHashJoin):
 
     def has_next_task(self) -> bool:
         """Is there an R partition in memory that can meet something new?"""
-        return self._next_partition() is not None
+        r, s = self.build_side, 1 - self.build_side
+        table = self.table
+        fresh = table.last_insert[r] > np.maximum(self._probed_at, table.frozen_at[s])
+        return bool((fresh & (table.in_memory[r] > 0) & (table.on_disk[s] > 0)).any())
 
     def next_task(self) -> Task | None:
         """The partition from which most is expected; the file being written is closed, and another begun."""
@@ -103,18 +112,20 @@ class EarlyHashJoin(FrozenHashJoin):
         """Stamp the files that have probed; if all of R was there, they are not needed any more."""
         for run in task.runs:
             run.last_probe = task.started_at
+        self._probed_at[task.partition] = task.started_at
         s, partition = 1 - self.build_side, task.partition
         through = task.started_at > self._build_ended_at and not self.table.frozen[self.build_side, partition]
         if through and not self.plan.how.gives_unmatched(s):
             self.table.forget_disk(s, partition)
 
     def save_more(self) -> dict[str, Any]:
-        """When R ended."""
-        return {"build_ended_at": int(self._build_ended_at)}
+        """When R ended, and when partitions were probed."""
+        return {"build_ended_at": int(self._build_ended_at), "probed_at": self._probed_at.tolist()}
 
     def load_more(self, values: dict[str, Any]) -> None:
-        """When R ended."""
+        """When R ended, and when partitions were probed."""
         self._build_ended_at = values["build_ended_at"]
+        self._probed_at = np.asarray(values["probed_at"], dtype=np.int64)
 
 
 @registry.register

@@ -21,7 +21,8 @@ class FrozenBuffer:
     def __init__(self, files: SideFiles, label: int, memory: Budget, *, rows: int, nbytes: int) -> None:
         self._files, self._label = files, label
         self._writer: PartWriter | None = None
-        self._most_bytes = nbytes
+        self._most_bytes: int | None = nbytes if memory.limit.rows is None else None
+        """Size of the buffer until the first rows tell how many it will hold."""
         # Booked whether used or not: what is left for others must not depend on how rows come in batches.
         self._room = memory.account("page buffer")
         self._most_rows = rows if memory.limit.rows is None or self._room.try_reserve(rows=rows) else 0
@@ -42,6 +43,9 @@ class FrozenBuffer:
 
     def add(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
         """Take rows; write when the buffer is full."""
+        if self._most_bytes is not None:
+            self._most_rows = max(1, int(self._most_bytes / (batch.nbytes / batch.num_rows + 9)))
+            self._most_bytes = None
         if not self._buffered(batch, arrivals, matched):
             self._write_out()
             if not self._buffered(batch, arrivals, matched):
@@ -49,7 +53,7 @@ class FrozenBuffer:
 
     def _buffered(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> bool:
         count, length = batch.num_rows, len(self._rows)
-        if count + length > self._most_rows or (length and self._rows.nbytes > self._most_bytes):
+        if count + length > self._most_rows:
             return False
         try:
             self._arrivals.append(arrivals)
@@ -63,11 +67,12 @@ class FrozenBuffer:
 
     def _write_out(self) -> None:
         if len(self._rows):
-            batch = self._rows.batch(np.arange(len(self._rows), dtype=np.int64))
+            batch = self._rows.view(0, len(self._rows))
             self._write(batch, cast(Int64, self._arrivals.data), cast(Bool, self._matched.data))
-        self._rows.clear()
-        self._arrivals.clear()
-        self._matched.clear()
+        # The room stays: the buffer will fill again.
+        self._rows.truncate(0)
+        self._arrivals.truncate(0)
+        self._matched.truncate(0)
 
     def _write(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
         if self._writer is None:

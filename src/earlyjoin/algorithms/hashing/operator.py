@@ -284,7 +284,7 @@ class PartitionedHashJoin(Operator):
         rest = task.batch.num_rows - task.offset
         most = max(1, (self.table.memory.limit.bytes or 0) // _PIECE_PART)
         row_nbytes = (batch_nbytes(task.batch) + task.keys.nbytes) / task.batch.num_rows + 32
-        return max(1, min(rest, int(most / row_nbytes)))
+        return int(max(1, min(rest, most // row_nbytes)))
 
     def _make_piece(self, task: Arriving) -> bool:
         """Gather the rows of the next piece; False when there is no room for the copy."""
@@ -296,7 +296,8 @@ class PartitionedHashJoin(Operator):
         if not self._working.try_reserve(task.piece_nbytes):
             return False
         ticks = np.arange(task.first_tick, task.first_tick + task.length, dtype=np.int64)
-        task.piece = Piece.of(batch, keys, ticks, task.numbers[start:stop], self.table.partitions)
+        schema = self.table.files[task.side].schema
+        task.piece = Piece.of(batch, keys, ticks, task.numbers[start:stop], self.table.partitions, schema)
         return True
 
     def _drop_piece(self, task: Arriving) -> None:

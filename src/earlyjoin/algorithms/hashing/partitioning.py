@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.algorithms.hashing.settings import Hashing
+from earlyjoin.algorithms.hashing.stored_form import to_stored
 from earlyjoin.kernels.hashing import hash_words
 from earlyjoin.kernels.partitioning import order_by_partition
 from earlyjoin.predicates.keys import Int64, Keys
@@ -47,14 +48,13 @@ class Piece:
         return len(self.arrivals)
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, keys: Keys, arrivals: Int64, numbers: Numbers, count: int) -> Piece:
-        """Order rows by partition with one gather; rows of a partition stay in the order of arrival."""
+    def of(
+        cls, batch: pa.RecordBatch, keys: Keys, arrivals: Int64, numbers: Numbers, count: int, schema: pa.Schema
+    ) -> Piece:
+        """Order rows by partition with one gather, as they are kept; inside a partition in the order of arrival."""
         order, starts = order_by_partition(numbers, count)
-        if len(order) > 1 and not (np.diff(order) == 1).all():
-            columns = BatchRows(batch).take(order)
-            batch = pa.RecordBatch.from_arrays(columns, schema=batch.schema) if columns else batch
-            keys, arrivals = keys.take(order), arrivals[order]
-        return cls(batch, keys, arrivals, starts)
+        columns = BatchRows(batch).take(order)
+        return cls(to_stored(columns, schema), keys.take(order), arrivals[order], starts)
 
     def range(self, partition: int) -> tuple[int, int]:
         """First row of a partition and the row behind its last."""

@@ -65,6 +65,12 @@ class ResidenceRule:
     def __init__(self, partitions: int) -> None:
         self.history = [[joined.ProbeHistory() for _ in range(partitions)] for _ in range(2)]
         """For each side and partition: when its memory part was joined with the other side's disk part."""
+        self.last_moment = np.zeros((2, partitions), dtype=np.int64)
+
+    def record(self, side: int, partition: int, moment: int) -> None:
+        """A memory part was joined with the other side's disk part as both were at this moment."""
+        self.history[side][partition].record(moment)
+        self.last_moment[side, partition] = moment
 
     def joined(self, partition: int, left: Stamps, right: Stamps) -> Bool:
         """Condition (i), and (ii) for both sides."""
@@ -82,6 +88,7 @@ class ResidenceRule:
     def load(self, values: dict[str, Any]) -> None:
         """Take them over."""
         self.history = [[joined.ProbeHistory(moments) for moments in side] for side in values["history"]]
+        self.last_moment[:] = [[max(moments, default=0) for moments in side] for side in values["history"]]
 
 
 class EarlyHashRule:

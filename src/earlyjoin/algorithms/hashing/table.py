@@ -24,12 +24,14 @@ from earlyjoin.algorithms.hashing.frozen_buffer import FrozenBuffer
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.partitioning import Partitioner
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
+from earlyjoin.algorithms.hashing.stored_form import StoredKeys, stored_schema
 from earlyjoin.algorithms.protocol import Context, Plan
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.snapshot import Snapshot
+from earlyjoin.state.storage import contiguous
 
 Order = Callable[[MemoryPart, Int64], tuple[Int64, Words]]
 """Puts rows (numbers) of a part into the order in which they are to be written; also their sort words."""
@@ -68,7 +70,8 @@ class PartitionedTable:
         self.parts: list[list[MemoryPart]] = []
         self.files: list[SideFiles] = []
         self.readers: list[PageReader] = []
-        for side, schema in enumerate(plan.schemas):
+        for side, arriving in enumerate(plan.schemas):
+            schema = stored_schema(arriving)
             flags = plan.how.remembers_matched(side) or expendable[side]
             self.parts.append(
                 [
@@ -80,7 +83,7 @@ class PartitionedTable:
             if page_rows is None and context.budget.limit.rows is not None:
                 page_rows = PAGE_ROWS
             files = SideFiles(
-                side, schema, key, context.spill, context.counters, self.pages,
+                side, schema, StoredKeys.of(key, side, arriving), context.spill, context.counters, self.pages,
                 page_rows=page_rows, flags=flags, page_part=settings.page_part,
             )  # fmt: skip
             self.files.append(files)
@@ -211,13 +214,15 @@ class PartitionedTable:
         part, files = self.parts[side][partition], self.files[side]
         departure = self.context.ticks.tick()
         writer = PartWriter(files, self.next_label() if label is None else label)
-        most = _rows_at_once(part, self.pages)
+        most, departures = _rows_at_once(part, self.pages), part.departures
         for start in range(0, len(leaving), most):
             chosen = leaving[start : start + most]
             matched = part.matched[chosen] if part.matched is not None else None
-            stamps = np.minimum(part.departures[chosen], departure)  # rows read back keep their first departure
+            stamps = np.minimum(departures[chosen], departure)  # rows read back keep their first departure
             sorting = words[start : start + most] if words is not None else None
-            writer.write(part.rows.batch(chosen), part.arrivals[chosen], stamps, matched, words=sorting)
+            first, count = int(chosen[0]), len(chosen)
+            batch = part.rows.view(first, first + count) if contiguous(chosen) else part.rows.batch(chosen)
+            writer.write(batch, part.arrivals[chosen], stamps, matched, words=sorting)
         run = writer.close()
         self.runs[side][partition].append(run)
         self._on_disk[side, partition] += run.rows
@@ -341,12 +346,12 @@ class PartitionedTable:
                 self.runs[side][partition] = [DiskRun.load(saved, run, self.context.spill) for run in runs]
                 if self.frozen_at[side, partition] != LogicalClock.NEVER and (side, partition) not in self._buffers:
                     self._open_buffer(side, partition)
-                _load_part(saved, f"{side}-{partition}", self.parts[side][partition], self.key)
+                _load_part(saved, f"{side}-{partition}", self.parts[side][partition], self.files[side].key)
                 self._in_memory[side, partition] = self.parts[side][partition].live
 
 
 def _split(budget: Budget, reading_rows: int) -> tuple[Budget, Budget]:
-    """Memory for reading pages, and the rest. Of a memory in rows all but a few pages are for the table, as in papers."""
+    """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table."""
     limit = budget.limit
     if limit.rows is not None:
         reading = min(limit.rows // 4, max(reading_rows, limit.rows // 256))
@@ -355,10 +360,10 @@ def _split(budget: Budget, reading_rows: int) -> tuple[Budget, Budget]:
 
 
 def _buffer_size(memory: Budget, partitions: int, page_rows: int) -> tuple[int, int]:
-    """Rows and bytes of a page buffer: a page if memory is counted in rows, else at most an eighth for all of them."""
+    """Rows and bytes of a page buffer: a page if memory is counted in rows, else at most a quarter for all of them."""
     if memory.limit.rows is not None:
         return min(page_rows, memory.limit.rows // (8 * partitions)), np.iinfo(np.int64).max
-    return np.iinfo(np.int64).max, (memory.limit.bytes or 0) // (16 * partitions)
+    return np.iinfo(np.int64).max, (memory.limit.bytes or 0) // (8 * partitions)
 
 
 def _rows_at_once(part: MemoryPart, pages: Budget) -> int:
@@ -386,7 +391,7 @@ def _save_part(saved: Snapshot, name: str, part: MemoryPart) -> None:
         saved.arrays[f"matched-{name}"] = part.matched.copy()
 
 
-def _load_part(saved: Snapshot, name: str, part: MemoryPart, key: BoundPredicate) -> None:
+def _load_part(saved: Snapshot, name: str, part: MemoryPart, key: StoredKeys) -> None:
     if f"rows-{name}" not in saved.tables:
         return
     stamps, matched, start = saved.arrays[f"stamps-{name}"], saved.arrays.get(f"matched-{name}"), 0
@@ -396,7 +401,7 @@ def _load_part(saved: Snapshot, name: str, part: MemoryPart, key: BoundPredicate
         flags = matched[start:stop] if matched is not None else None
         part.insert(
             batch,
-            key.encode(part.side, batch),
+            key.encode(batch),
             stamps[0, start:stop],
             matched=flags,
             departures=stamps[1, start:stop] if read_back else None,

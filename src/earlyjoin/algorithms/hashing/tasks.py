@@ -63,7 +63,7 @@ class MemoryDiskTask(Task):
     @property
     def done(self) -> bool:
         """Has every run been through?"""
-        return self._run >= len(self.labels)
+        return bool(self._run >= len(self.labels))
 
     def protects(self, side: int, partition: int) -> bool:
         """The memory part that is probed."""

@@ -55,18 +55,11 @@ class XJoin(PartitionedHashJoin):
 
     def _next_place(self) -> tuple[int, int] | None:
         table = self.table
-        sizes = np.where(table.on_disk[::-1] > 0, table.in_memory, 0)
-        for at in np.argsort(-sizes, axis=None, kind="stable"):
-            side, partition = divmod(int(at), table.partitions)
-            if sizes[side, partition] <= 0:
-                return None
-            moments = self.rule.history[side][partition].moments
-            last = int(moments[-1]) if len(moments) else 0
-            newest = max(int(table.last_insert[side, partition]), int(table.last_flush[1 - side, partition]))
-            if newest > last:
-                return side, partition
-        return None
+        fresh = np.maximum(table.last_insert, table.last_flush[::-1]) > self.rule.last_moment
+        sizes = np.where(fresh & (table.on_disk[::-1] > 0), table.in_memory, 0)
+        side, partition = divmod(int(np.argmax(sizes)), table.partitions)
+        return (side, partition) if sizes[side, partition] > 0 else None
 
     def task_finished(self, task: MemoryDiskTask) -> None:
         """The memory part was used at the moment at which the task began."""
-        self.rule.history[task.side][task.partition].record(task.started_at)
+        self.rule.record(task.side, task.partition, task.started_at)
