@@ -16,11 +16,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.conjunction import BoundConjunction
@@ -48,6 +49,8 @@ class Matches:
 
 Step = Matches | None
 """What a bounded piece of work found; None when it found nothing."""
+
+OptionsOf = TypeVar("OptionsOf", bound=OperatorOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,12 @@ class Context:
     rows_expected: tuple[int | None, ...] | None = None
     """About how many rows each input has, None where nobody knows."""
     bytes_expected: tuple[int | None, ...] | None = None
+    options: OperatorOptions | None = None
+    """The algorithm's own options; None: its defaults."""
+
+    def own_options(self, kind: type[OptionsOf]) -> OptionsOf:
+        """The options as those of a family."""
+        return kind.make(self.options)
 
 
 @dataclass(slots=True)
@@ -119,6 +128,8 @@ class Operator(ABC):
     """A join algorithm at work. Its constructor takes a plan and a context, whatever the algorithm."""
 
     description: ClassVar[Description]
+    options_type: ClassVar[type[OperatorOptions]] = OperatorOptions
+    """What can be chosen about it."""
     reading: ClassVar[str | None] = None
     """How it prefers to read when it may choose: a text for ``make_reading``."""
     build_side: int = 0

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
@@ -67,6 +68,7 @@ class Execution:
             seed=options.seed,
             rows_expected=tuple(source.rows_hint for source in sources),
             bytes_expected=tuple(source.bytes_hint for source in sources),
+            options=registry.options_of(algorithm, options.operator),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
         self.reading = self._make_reading() if self.pulls else None
@@ -86,6 +88,12 @@ class Execution:
         rows = [source.rows_hint for source in self.sources]
         own, build_side = self.operator.reading, self.operator.build_side
         return make_reading(self._options.reading, rows, own=own, build_side=build_side, counters=self.counters)
+
+    @property
+    def operator_options(self) -> OperatorOptions:
+        """The algorithm's own options, as they are in use."""
+        assert self._context.options is not None
+        return self._context.options
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""

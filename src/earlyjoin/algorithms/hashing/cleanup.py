@@ -117,8 +117,8 @@ class CleanUp:
 
     def _build_side(self) -> int:
         join, partition = self._join, self._partition
-        if join.set.one_side is not None:
-            return join.set.one_side
+        if join.one_side is not None:
+            return join.one_side
         rows = self._table.on_disk[:, partition] + self._table.in_memory[:, partition]
         if not rows.all():
             return int(np.argmin(rows))  # nothing to load on one side: the other is only looked through
@@ -145,7 +145,7 @@ class CleanUp:
         except BudgetExceeded:
             self._no_room(page)
             return None
-        if self._join.set.one_side == build:
+        if self._join.one_side == build:
             refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch, keys)
         self._load[1] += 1
         self._loaded += 1
@@ -205,7 +205,7 @@ class CleanUp:
         runs = self._table.runs[side][self._partition]
         if self._page[0] >= len(runs) or not self._worth_reading(side):
             self._table.readers[side].drop()
-            check = side != self._build and self._runs_left() and self._join.set.one_side == self._build
+            check = side != self._build and self._runs_left() and self._join.one_side == self._build
             self._next(Stage.CHECK if check else Stage.BUILT)
             if check:
                 self._page = list(self._load)

@@ -23,7 +23,7 @@ from earlyjoin.predicates.keys import Int64
 class MergingHashJoin(PartitionedHashJoin):
     """A partitioned hash join whose runs are sorted."""
 
-    settings = MergeSettings()
+    options_type = MergeSettings
     set: MergeSettings
     rule: MatchingRunsRule
 

@@ -33,7 +33,7 @@ from earlyjoin.algorithms.hashing.one_side import refuse_repeated
 from earlyjoin.algorithms.hashing.partitioning import Piece
 from earlyjoin.algorithms.hashing.patchwork import combined
 from earlyjoin.algorithms.hashing.rules import DuplicateRule
-from earlyjoin.algorithms.hashing.settings import HashSettings, automatic_partitions
+from earlyjoin.algorithms.hashing.settings import HashSettings, automatic_partitions, side_number
 from earlyjoin.algorithms.hashing.table import PartitionedTable
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task, page_stamps, part_stamps, without
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan, Slice, Step
@@ -54,18 +54,19 @@ _PIECE_PART = 8
 class PartitionedHashJoin(Operator):
     """See the module."""
 
-    settings: ClassVar[HashSettings] = HashSettings()
+    options_type: ClassVar[type[HashSettings]] = HashSettings
     freezes: ClassVar[bool] = False
     """Is a flushed partition frozen (DHJ, EHJ), or does it take rows again (XJoin, HMJ, RPJ)?"""
 
     def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
         super().__init__(plan, context)
-        self.set = settings if settings is not None else self.settings
+        self.set = settings if settings is not None else context.own_options(self.options_type)
+        self.one_side = side_number(self.set.one_side)
+        """The input whose keys occur once, if there is one."""
         key, rest = registry.driver(plan, self.description)
         self.key = key
         self.build_side = self._build_side()
-        ones = self.set.one_side
-        self.expendable = tuple(plan.how.one_match_is_enough(s) or ones == 1 - s for s in range(2))
+        self.expendable = tuple(plan.how.one_match_is_enough(s) or self.one_side == 1 - s for s in range(2))
         """For each side: is a row of no use once it has matched?"""
         self.settle = Settlement(plan, rest, context)
         self._out = context.budget.account("output row numbers")
@@ -133,7 +134,8 @@ class PartitionedHashJoin(Operator):
 
     def _build_side(self) -> int:
         """R of the papers: as set, the one-side of a 1:N join, the smaller input, or the left one."""
-        for side in (self.set.build_side, self.set.one_side):
+        for name in (self.set.build_side, self.set.one_side):
+            side = side_number(name)
             if side is not None:
                 return side
         left, right = self.context.rows_expected or (None, None)
@@ -392,7 +394,7 @@ class PartitionedHashJoin(Operator):
                 return False
             half = (stop - start - task.row) // 2
             return self._insert_half(task, piece, half)
-        if self.set.one_side == side:
+        if self.one_side == side:
             refuse_repeated(self, self.table.parts[side][partition], batch, keys)
         return True
 

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from earlyjoin.algorithms.hashing.settings import Hashing
 from earlyjoin.algorithms.hashing.stored_form import to_stored
 from earlyjoin.kernels.hashing import hash_words
 from earlyjoin.kernels.partitioning import order_by_partition
@@ -23,7 +22,8 @@ class Partitioner:
     """The hash function H of the papers: equal keys have equal partitions, on both sides."""
 
     count: int
-    hashing: Hashing = "mixed"
+    hashing: str = "mixed"
+    """``mod``: the first key word modulo ``count`` (RPJ section 6); else any key is spread evenly."""
 
     def numbers(self, keys: Keys) -> Numbers:
         """The partition of each row, from 0 on."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
+from earlyjoin.algorithms.options import OperatorOptions, option
 from earlyjoin.errors import InputError
 from earlyjoin.state.budget import MemoryLimit
-
-Hashing = Literal["mixed", "mod"]
-"""``mixed``: any key, spread evenly; ``mod``: the first key word modulo the number of partitions (RPJ section 6)."""
 
 PAGE_ROWS = 20
 """Rows of a page when memory is counted in rows (EHJ section 5.2)."""
@@ -22,29 +20,35 @@ _LEAST_ROWS, _LEAST_BYTES = 8, 32 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HashSettings:
-    """What an algorithm is built with; a user's options end up here."""
+class HashSettings(OperatorOptions):
+    """What can be chosen about the algorithms on the partitioned hash table."""
 
     page_part: ClassVar[int] = 2
     """How many pages the memory for reading is meant to hold."""
-    partitions: int | None = None
-    """Number of partitions; None chooses from the memory and the expected size."""
-    hashing: Hashing = "mixed"
-    page_rows: int | None = None
-    """Rows of a page as the counters count pages; None counts the pages that are really written."""
-    one_side: int | None = None
-    """The side whose keys occur once (1:N); None: keys may repeat on both sides (N:M)."""
-    build_side: int | None = None
-    """The side called R in the papers, which is kept in memory if possible; None: the smaller one, or the left."""
+    partitions: int | None = option(
+        None, "number of partitions (auto: from the memory and the expected size)", least=1, most=4096
+    )
+    hashing: str = option("mixed", "how keys are spread: mixed, or the key modulo the partitions", of=("mixed", "mod"))
+    page_rows: int | None = option(
+        None, "rows of a page as the counters count pages (auto: pages as they are written)", least=1
+    )
+    one_side: str | None = option(None, "the input whose keys occur only once (a 1:N join)", of=("left", "right"))
+    build_side: str | None = option(
+        None, "the input to keep in memory if possible, R in the papers (auto: the smaller)", of=("left", "right")
+    )
 
-    def __post_init__(self) -> None:
-        if self.partitions is not None and self.partitions < 1:
-            raise InputError(f"the number of partitions must be 1 or more, got {self.partitions}")
-        if self.page_rows is not None and self.page_rows < 1:
-            raise InputError(f"page_rows must be 1 or more, got {self.page_rows}")
-        for name, side in (("one_side", self.one_side), ("build_side", self.build_side)):
-            if side not in (None, 0, 1):
-                raise InputError(f"{name} must be 0 (left) or 1 (right), got {side}")
+    def check(self) -> None:
+        """The one-side is what is kept in memory."""
+        if self.one_side is not None and self.build_side not in (None, self.one_side):
+            raise InputError(
+                f"option build-side is {self.build_side}, but of a 1:N join the one-side is kept in memory; "
+                f"leave build-side away, or set it to {self.one_side}"
+            )
+
+
+def side_number(name: str | None) -> int | None:
+    """0 for "left", 1 for "right"."""
+    return None if name is None else ("left", "right").index(name)
 
 
 def automatic_partitions(memory: MemoryLimit, expected: int | None) -> int:

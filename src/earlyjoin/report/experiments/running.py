@@ -156,7 +156,7 @@ def make_operator(contender: Contender, plan: Plan, context: Context) -> Operato
     if not contender.options:
         return registry.create(contender.algorithm, plan, context)
     kind: Any = registry.get(contender.algorithm)
-    made: Operator = kind(plan, context, type(kind.settings)(**contender.options))
+    made: Operator = kind(plan, context, kind.options_type(**contender.options))
     return made
 
 

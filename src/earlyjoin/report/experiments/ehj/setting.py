@@ -62,7 +62,7 @@ def one_to_many(label: str, scale: float, seed: int, memory_rows: int = 75_000) 
 
 def one_sided(contender: Contender) -> Contender:
     """The same algorithm, told that keys of its first input occur once."""
-    return replace(contender, options={**contender.options, "one_side": 0})
+    return replace(contender, options={**contender.options, "one_side": "left"})
 
 
 def shares(label: str) -> tuple[float, float]:
