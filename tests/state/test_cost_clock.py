@@ -8,12 +8,12 @@ from earlyjoin.errors import InputError
 from earlyjoin.state.cost_clock import CostClock, Costs
 from earlyjoin.state.counters import Counters, Phase
 
-COSTS = Costs(page_read_s=2, page_written_s=3, flush_s=10, row_s=0.5, comparison_s=0.25, result_s=0.125)
+COSTS = Costs(page_read_s=2, page_written_s=3, seek_s=10, row_s=0.5, comparison_s=0.25, result_s=0.125)
 
 
 def test_each_unit_of_work_has_its_price() -> None:
     counters = Counters(
-        rows_in=[2, 4], pages_read=1, pages_written=1, flushes=1, comparisons=4, results={Phase.ARRIVING: 8}
+        rows_in=[2, 4], pages_read=1, pages_written=1, seeks=1, comparisons=4, results={Phase.ARRIVING: 8}
     )
     assert COSTS.seconds(counters) == 2 + 3 + 10 + 3 + 1 + 1
 

@@ -24,8 +24,8 @@ class Costs:
 
     page_read_s: float = 0.0
     page_written_s: float = 0.0
-    flush_s: float = 0.0
-    """For the way to the place of a flush, besides its pages."""
+    seek_s: float = 0.0
+    """For a random access, besides its page."""
     row_s: float = 0.0
     """For a row of input: delivery, probing, insertion."""
     comparison_s: float = 0.0
@@ -41,7 +41,7 @@ class Costs:
         return (
             self.page_read_s * counters.pages_read
             + self.page_written_s * counters.pages_written
-            + self.flush_s * counters.flushes
+            + self.seek_s * counters.seeks
             + self.row_s * sum(counters.rows_in)
             + self.comparison_s * counters.comparisons
             + self.result_s * counters.rows_out

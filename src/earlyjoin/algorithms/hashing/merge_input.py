@@ -30,6 +30,7 @@ class OnePages(PageReader):
             self._reader = disk.run.read(self._physical)
         page = self._files.read(self._reader.page(number), disk.label)
         self._count(disk.run, number, number + 1)
+        self._files.counters.seeks += 1  # runs are merged page by page
         return page
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.protocol import Context, Operator, Plan, Step
+from earlyjoin.algorithms.protocol import Context, Operator, Step
 from earlyjoin.algorithms.reading import make_reading
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.timed_inputs import Schedule, TimedInputs
@@ -63,8 +62,8 @@ class PulledJoin:
         directory: str,
     ) -> None:
         self.plan = make_plan(condition, inputs[0].schema, inputs[1].schema)
-        self.context = _context(directory, memory_rows, inputs)
-        self.operator = make_operator(contender, self.plan, self.context)
+        self.context = _context(contender, directory, memory_rows, inputs)
+        self.operator: Operator = registry.create(contender.algorithm, self.plan, self.context)
         self._batches = [iter(given.batches) for given in inputs]
         rows = [given.rows for given in inputs]
         self._reading = make_reading(contender.reading, rows, counters=self.context.counters)
@@ -131,8 +130,8 @@ def push(
     clock = CostClock(costs)
     plan = make_plan(condition, tables[0].schema, tables[1].schema)
     with tempfile.TemporaryDirectory() as directory:
-        context = _context(directory, memory_rows, [])
-        operator = make_operator(contender, plan, context)
+        context = _context(contender, directory, memory_rows, [])
+        operator = registry.create(contender.algorithm, plan, context)
         clock.watch(context.counters)
         inputs = TimedInputs(
             tables, schedule, clock, silence_s=silence_s, window_rows=window_rows, patience_rows=patience_rows
@@ -151,19 +150,11 @@ def push(
     return recorder.history
 
 
-def make_operator(contender: Contender, plan: Plan, context: Context) -> Operator:
-    """The algorithm with its options."""
-    if not contender.options:
-        return registry.create(contender.algorithm, plan, context)
-    kind: Any = registry.get(contender.algorithm)
-    made: Operator = kind(plan, context, kind.options_type(**contender.options))
-    return made
-
-
-def _context(directory: str, memory_rows: int, inputs: Sequence[Input]) -> Context:
+def _context(contender: Contender, directory: str, memory_rows: int, inputs: Sequence[Input]) -> Context:
     return Context(
         budget=Budget(MemoryLimit(rows=max(MIN_ROWS, memory_rows))),
         spill=SpillDirectory(directory),
         output_rows=_OUTPUT_ROWS,
         rows_expected=tuple(given.rows for given in inputs) or None,
+        options=registry.options_of(contender.algorithm, contender.options or None),
     )
