@@ -183,7 +183,7 @@ def test_merges_find_what_a_nested_loop_finds(
     for side in (0, 1):
         merged = bench.keys_of(side)
         assert len(merged) <= 1
-        assert sum(merged, []) == sorted(k for _, k, _ in everything[side])
+        assert [k for run in merged for k in run] == sorted(k for _, k, _ in everything[side])
     bench.close()
 
 

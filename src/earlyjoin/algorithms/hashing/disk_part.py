@@ -182,9 +182,14 @@ def _is_flat(type_: pa.DataType) -> bool:
 class PartWriter:
     """Writes one run of a partition in pages that fit the memory for reading; more may be appended until it closes."""
 
-    def __init__(self, files: SideFiles, label: int) -> None:
+    def __init__(self, files: SideFiles, label: int, page_bytes: int | None = None, *, buffered: bool = False) -> None:
         self._files = files
+        self._buffered = buffered and files.page_rows is not None
+        """Does every page that fills up count as a random access, however many rows are written at once?"""
         self._label = label
+        self._page_bytes = (files.pages.limit.bytes or 0) // files.page_part
+        if page_bytes is not None:
+            self._page_bytes = min(self._page_bytes, page_bytes)
         self._physical = Counters()
         self._writer = RunWriter(files.directory.new_path(".arrow"), files.page_schema, self._physical)
         self._sizes: list[int] = []
@@ -209,8 +214,8 @@ class PartWriter:
         while start < page.num_rows:
             piece = page.slice(start, min(most, page.num_rows - start))
             size = self._files.footprint(piece)
-            if limit.bytes is not None and part * size > limit.bytes and piece.num_rows > 1:
-                most = max(1, min(piece.num_rows // 2, limit.bytes // part * piece.num_rows // size))
+            if limit.bytes is not None and size > self._page_bytes and piece.num_rows > 1:
+                most = max(1, min(piece.num_rows // 2, self._page_bytes * piece.num_rows // size))
                 continue
             self._writer.write(piece)
             self._sizes.append(size)
@@ -218,6 +223,7 @@ class PartWriter:
                 self._first_words.append(words[start].item())
             start += piece.num_rows
         self.rows += page.num_rows
+        self._files.counters.seeks += 0 if self._buffered else 1  # other files may have been written in between
         self._count(closing=False)
 
     def _count(self, *, closing: bool) -> None:
@@ -227,6 +233,7 @@ class PartWriter:
         if page_rows is not None:
             pages = -(-self.rows // page_rows) if closing else self.rows // page_rows
         counters.pages_written += pages - self._counted
+        counters.seeks += pages - self._counted if self._buffered else 0
         self._counted = pages
         counters.tuples_written += self._physical.tuples_written
         counters.bytes_written += self._physical.bytes_written
@@ -261,6 +268,7 @@ class PageReader:
         if self._reader is None or self._reader.run is not disk.run:
             self.drop()
             self._reader, self._groups = disk.run.read(self._physical), disk.groups(self._files.pages)
+            self._files.counters.seeks += 1
         if group >= len(self._groups):
             self._let_go()
             return None

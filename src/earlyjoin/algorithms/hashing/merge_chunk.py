@@ -1,8 +1,8 @@
 """Rows of both sides in one range of words, and the pairs of them that may match.
 
 A merge takes sorted runs apart into ranges of words that fit into memory (*chunks*). Inside a chunk candidate pairs
-have numbers: pair k belongs to the left row whose range of equal words on the right covers k. So one number says how far a
-chunk has been joined, however many pairs a hot key has.
+have numbers: pair k belongs to the left row whose range of equal words on the right covers k. So one number says how
+far a chunk has been joined, however many pairs a hot key has.
 """
 
 from __future__ import annotations

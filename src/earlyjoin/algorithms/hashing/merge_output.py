@@ -44,8 +44,19 @@ class MergeOutput:
 
     def write(self, side: ChunkSide, chosen: Int64, words: SweepWords) -> None:
         """Add rows of a chunk, ascending by word."""
-        if not len(chosen):
-            return
+        most = self._page_rows(side)
+        for start in range(0, len(chosen), most):  # a page at a time: a gather is one more copy
+            self._add(side, chosen[start : start + most], words[start : start + most])
+
+    def _page_rows(self, side: ChunkSide) -> int:
+        """Rows that make about a page."""
+        limit, part = self._files.pages.limit, self._files.page_part
+        if limit.rows is not None:
+            return max(1, limit.rows // part)
+        row_nbytes = batch_nbytes(side.rows.batch) / max(1, len(side.rows)) + _ROW_NBYTES
+        return max(1, int((limit.bytes or 0) / part / row_nbytes))
+
+    def _add(self, side: ChunkSide, chosen: Int64, words: SweepWords) -> None:
         columns = side.rows.take(chosen)
         batch = pa.RecordBatch.from_arrays(columns, schema=side.rows.schema) if columns else empty_columns(len(chosen))
         numbers = side.numbers[chosen] if side.numbers is not None else None

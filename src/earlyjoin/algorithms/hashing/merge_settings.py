@@ -22,7 +22,7 @@ class MergeSettings(HashSettings):
     fan_in: int = option(10, "most runs of a side that one merge takes while rows still arrive", least=2)
     flush_fraction: float = option(0.05, "part of the rows in memory that leaves at once (rpj)", least=0, most=1)
     least_run: float = option(
-        0.25, "shortest run, as part of what leaves at once; not for memory in rows (rpj)", least=0, most=1
+        0.5, "shortest run, as part of what leaves at once; not for memory in rows (rpj)", least=0, most=1
     )
     unit_rows: int = option(UNIT_ROWS, "arrivals that make a time unit of the statistics (rpj)", least=1)
     decay: float = option(DECAY, "what recent arrivals keep of their weight after a time unit (rpj)", least=0, most=1)

@@ -3,11 +3,12 @@
 ::
 
     dd-task   slots of the partition ──▶ merge the first F ──▶ … until one slot of matching runs is left
-    clean-up  flush what is in memory ──▶ for each partition: dd merges with the whole memory, until one last merge
-              that writes nothing can take all its slots
+    clean-up  flush what is in memory ──▶ for each partition: one merge with the whole memory that writes nothing;
+              a partition with more runs than that can take is joined by hashing, as XJoin's
 
-F, the fan-in, is the number of runs of a side that one merge takes: at most as many as fit, at least two. At clean-up
-nothing else is in memory and only what fits counts (RPJ section 3).
+F, the fan-in, is the number of slots that one merge takes: at most as many as fit, at least two. At clean-up nothing
+else is in memory and only what fits counts (RPJ section 3). Hashing reads every page once where merging in several
+passes would write and read it again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from earlyjoin.algorithms.hashing.cleanup import CleanUp
 from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.matching_runs import Slot, slots
 from earlyjoin.algorithms.hashing.partition_merge import PartitionMerge
@@ -25,8 +27,8 @@ from earlyjoin.state.budget import Budget, MemoryLimit
 if TYPE_CHECKING:
     from earlyjoin.algorithms.hashing.merge_join import MergingHashJoin
 
-_MERGING_PART = 2
-"""Pages of all runs of a merge may take one in so many parts of the memory: the others are for what a chunk adds."""
+_MERGING_PART = 1.25
+"""Pages of all runs of a merge may take one in so many parts of the memory: the rest is for further pages."""
 
 
 class DiskDiskTask(Task):
@@ -98,6 +100,7 @@ class MergeCleanUp:
         self._at = 0
         self._row = [0, 0]
         self.merge: PartitionMerge | None = None
+        self._hashing: CleanUp | None = None
 
     @property
     def done(self) -> bool:
@@ -109,6 +112,8 @@ class MergeCleanUp:
         join, partition = self._join, self._order[self._at]
         if self.merge is not None:
             return self._merge_step(self.merge)
+        if self._hashing is not None:
+            return self._hashing_step(self._hashing)
         if not join.table.on_disk[:, partition].any():
             return self._in_memory(partition)
         for other in self._order[self._at :]:
@@ -116,10 +121,8 @@ class MergeCleanUp:
                 join.flush_pair(other)
                 return None
         left = slots(*(join.table.runs[side][partition] for side in (0, 1)))
-        chosen = fitting(left, len(left), join.context.budget.limit)
-        if len(chosen) < len(left):
-            label = join.table.next_label()
-            self.merge = merge_of(join, partition, chosen, join.context.budget, label)
+        if len(fitting(left, len(left), join.context.budget.limit)) < len(left):
+            self._hashing = CleanUp(join, [partition])
         elif self._worth_a_merge(left):
             self.merge = merge_of(join, partition, left, join.context.budget, None)
         else:
@@ -137,8 +140,14 @@ class MergeCleanUp:
         step = merge.step()
         if merge.done:
             self.merge = None
-            if merge.label is None:
-                self._next_partition()
+            self._next_partition()
+        return step
+
+    def _hashing_step(self, hashing: CleanUp) -> Step:
+        step = hashing.step()
+        if hashing.done:
+            self._hashing = None
+            self._next_partition()
         return step
 
     def _next_partition(self) -> None:
@@ -160,7 +169,8 @@ class MergeCleanUp:
     def save(self) -> dict[str, Any]:
         """Plain values for a snapshot."""
         merge = save_merge(self._join, self.merge) if self.merge is not None else None
-        return {"order": self._order, "at": self._at, "row": self._row, "merge": merge}
+        hashing = self._hashing.save() if self._hashing is not None else None
+        return {"order": self._order, "at": self._at, "row": self._row, "merge": merge, "hashing": hashing}
 
     def load(self, values: dict[str, Any]) -> None:
         """Take over what ``save`` gave."""
@@ -168,6 +178,9 @@ class MergeCleanUp:
         if values["merge"] is not None:
             partition, budget = self._order[self._at], self._join.context.budget
             self.merge = load_merge(self._join, partition, budget, values["merge"])
+        if values["hashing"] is not None:
+            self._hashing = CleanUp(self._join, [self._order[self._at]])
+            self._hashing.load(values["hashing"])
 
     def close(self) -> None:
         """Give memory back and remove what is half written."""

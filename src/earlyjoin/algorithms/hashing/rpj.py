@@ -55,11 +55,12 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         return self._optimal
 
     def _optimal(self, statistics: PartitionStatistics) -> list[Victim]:
+        """The papers count memory in rows. Of a memory in bytes whole partitions leave, and no short runs."""
         count = max(1, int(self.set.flush_fraction * statistics.memory.sum()))
-        # The papers count memory in rows and pages of few rows: what a run of its own costs is nothing there.
-        least = int(self.set.least_run * count) if self.table.memory.limit.rows is None else 0
+        in_rows = self.table.memory.limit.rows is not None
+        least = 0 if in_rows else int(self.set.least_run * count)
         victims = optimal_flush(statistics.able, self.statistics.probability(), count, least=least)
-        return [Victim(victim.side, victim.partition, victim.rows) for victim in victims]
+        return [Victim(victim.side, victim.partition, victim.rows if in_rows else None) for victim in victims]
 
     # Statistics
 

@@ -30,6 +30,7 @@ from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import LogicalClock
+from earlyjoin.state.rows import BatchRows
 from earlyjoin.state.snapshot import Snapshot
 from earlyjoin.state.storage import contiguous
 
@@ -37,6 +38,8 @@ Order = Callable[[MemoryPart, Int64], tuple[Int64, Words]]
 """Puts rows (numbers) of a part into the order in which they are to be written; also their sort words."""
 
 _SMALL_BYTES = 4 * 2**20
+_SORTED_PAGES = 4
+_SMALL_PAGE_BYTES = 2**14
 
 
 @dataclass(slots=True)
@@ -66,7 +69,7 @@ class PartitionedTable:
         self.context, self.key, self.expendable = context, key, expendable
         self.partitions = partitions
         self.partitioner = Partitioner(partitions, settings.hashing)
-        self.pages, self.memory = _split(context.budget, settings.page_part * (settings.page_rows or PAGE_ROWS))
+        self.pages, self.memory = _split(context.budget, settings)
         self.parts: list[list[MemoryPart]] = []
         self.files: list[SideFiles] = []
         self.readers: list[PageReader] = []
@@ -148,13 +151,15 @@ class PartitionedTable:
         self.last_insert[side, partition] = max(int(arrivals.max()), self.last_insert[side, partition])
         return first
 
-    def load(self, side: int, partition: int, page: DiskPage) -> Keys:
-        """Take a page of a run back into memory, stamps and flags included, dead rows left out; returns the keys."""
-        batch, keys, arrivals, departures = page.rows.batch, page.keys, page.arrivals, page.departures
-        matched = page.matched
+    def load(self, side: int, partition: int, page: DiskPage, start: int = 0, stop: int | None = None) -> Keys:
+        """Take rows of a page back into memory, stamps and flags included, dead rows left out; returns the keys."""
+        stop = len(page) if stop is None else stop
+        batch, keys = page.rows.batch.slice(start, stop - start), page.keys.slice(start, stop)
+        arrivals, departures = page.arrivals[start:stop], page.departures[start:stop]
+        matched = page.matched[start:stop] if page.matched is not None else None
         if self.expendable[side] and matched is not None and matched.any():
             living = np.flatnonzero(~matched)
-            batch = pa.RecordBatch.from_arrays(page.rows.take(living), schema=batch.schema)
+            batch = pa.RecordBatch.from_arrays(BatchRows(batch).take(living), schema=batch.schema)
             keys, arrivals, departures, matched = keys.take(living), arrivals[living], departures[living], None
         labels = np.full(len(arrivals), page.label, dtype=np.int64)
         self.parts[side][partition].insert(batch, keys, arrivals, matched=matched, departures=departures, labels=labels)
@@ -213,7 +218,7 @@ class PartitionedTable:
     def _write(self, side: int, partition: int, leaving: Int64, words: Words | None, label: int | None) -> Flushed:
         part, files = self.parts[side][partition], self.files[side]
         departure = self.context.ticks.tick()
-        writer = PartWriter(files, self.next_label() if label is None else label)
+        writer = PartWriter(files, self.next_label() if label is None else label, _page_bytes(part, words))
         most, departures = _rows_at_once(part, self.pages), part.departures
         for start in range(0, len(leaving), most):
             chosen = leaving[start : start + most]
@@ -350,13 +355,18 @@ class PartitionedTable:
                 self._in_memory[side, partition] = self.parts[side][partition].live
 
 
-def _split(budget: Budget, reading_rows: int) -> tuple[Budget, Budget]:
+def _split(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget]:
     """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table."""
-    limit = budget.limit
+    limit, pages = budget.limit, settings.page_part
     if limit.rows is not None:
-        reading = min(limit.rows // 4, max(reading_rows, limit.rows // 256))
+        reading = min(limit.rows // 4, max(pages * (settings.page_rows or PAGE_ROWS), limit.rows // 256))
         return budget.split(reading / limit.rows, least_rows=2)
-    return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES else 1 / 8)
+    return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES or pages > 2 else 1 / 8)
+
+
+def _page_bytes(part: MemoryPart, words: Words | None) -> int | None:
+    """A sorted run has several pages: a merge has a page of every run in memory, and pages cost time."""
+    return None if words is None else max(_SMALL_PAGE_BYTES, part.nbytes // _SORTED_PAGES)
 
 
 def _buffer_size(memory: Budget, partitions: int, page_rows: int) -> tuple[int, int]:
