@@ -74,10 +74,10 @@ class CleanUp:
         self._at = 0
         self._stage = Stage.BEGIN
         self._build = 0
-        self._load = [0, 0]
-        """Run and page of the build side that come next."""
+        self._load = [0, 0, 0]
+        """Run, page and row of the build side that come next."""
         self._loaded = 0
-        """Pages of the build side in memory."""
+        """How often rows of the build side came into memory in this round."""
         self._page = [0, 0]
         """Run and page of the other side, or of the build side being checked."""
         self._row = 0
@@ -111,7 +111,7 @@ class CleanUp:
     def _begin(self) -> Step:
         """Choose the build side; a side without any rows is one for nothing."""
         self._build = self._build_side()
-        self._load, self._loaded = [0, 0], 0
+        self._load, self._loaded = [0, 0, 0], 0
         self._next(Stage.LOAD)
         return None
 
@@ -138,18 +138,26 @@ class CleanUp:
         run = self._table.runs[build][partition][self._load[0]]
         page = self._table.readers[build].read(run, self._load[1])
         if page is None:
-            self._load = [self._load[0] + 1, 0]
+            self._load = [self._load[0] + 1, 0, 0]
             return None
+        start, stop = self._load[2], self._fitting(page)
         try:
-            keys = self._table.load(build, partition, page)
+            if start == stop:
+                raise BudgetExceeded("no row fits")
+            keys = self._table.load(build, partition, page, start, stop)
         except BudgetExceeded:
             self._no_room(page)
             return None
         if self._join.one_side == build:
-            refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch, keys)
-        self._load[1] += 1
+            refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch.slice(start), keys)
+        self._load = [self._load[0], self._load[1], stop] if stop < len(page) else [self._load[0], self._load[1] + 1, 0]
         self._loaded += 1
         return None
+
+    def _fitting(self, page: DiskPage) -> int:
+        """The row behind the last that there is room for: where memory ends must not depend on how pages were cut."""
+        room = self._table.room_rows()
+        return len(page) if room is None else min(len(page), self._load[2] + room)
 
     def _no_room(self, page: DiskPage) -> None:
         """Partitions that come last make room; else this round is full."""
@@ -208,7 +216,8 @@ class CleanUp:
             check = side != self._build and self._runs_left() and self._join.one_side == self._build
             self._next(Stage.CHECK if check else Stage.BUILT)
             if check:
-                self._page = list(self._load)
+                self._page = self._load[:2]
+                self._row = self._load[2]
             return None
         page = self._table.readers[side].read(runs[self._page[0]], self._page[1])
         if page is None:
@@ -226,8 +235,10 @@ class CleanUp:
         page = self._read(self._build)
         if page is not None:
             part = self._table.parts[self._build][self._partition]
-            refuse_repeated(self._join, part, page.rows.batch, page.keys, stored=False)
+            rest = page.keys.slice(self._row, len(page))
+            refuse_repeated(self._join, part, page.rows.batch.slice(self._row), rest, stored=False)
             self._page[1] += 1
+            self._row = 0
         return None
 
     # What is left
@@ -237,7 +248,8 @@ class CleanUp:
         if self._row >= 0:
             step, self._row = self._join.unmatched_in_memory(self._build, self._partition, self._row)
             return step
-        self._table.readers[self._build].drop()
+        if not self._runs_left():
+            self._table.readers[self._build].drop()
         self._table.forget(self._build, self._partition)
         self._loaded = 0
         self._next(Stage.LOAD if self._runs_left() else Stage.REST)

@@ -76,7 +76,7 @@ class FrozenBuffer:
 
     def _write(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
         if self._writer is None:
-            self._writer = PartWriter(self._files, self._label)
+            self._writer = PartWriter(self._files, self._label, buffered=True)
         self._writer.write(batch, arrivals, arrivals + 1, matched)
 
     def close_run(self) -> DiskRun | None:

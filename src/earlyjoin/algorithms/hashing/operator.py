@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -575,6 +576,7 @@ class PartitionedHashJoin(Operator):
                 "task": self.task.save() if self.task is not None else None,
                 "cleanup": self.cleanup.save() if self.cleanup is not None else None,
                 "arriving": None,
+                "shape": [self.table.partitions, self.build_side],
                 "more": self.save_more(),
             }
         )
@@ -586,6 +588,7 @@ class PartitionedHashJoin(Operator):
     def restore(self, snapshot: Snapshot) -> None:
         """Take everything over."""
         values = snapshot.values
+        self._take_shape(*values["shape"])
         self.phase, self._finishing = Phase(values["phase"]), values["finishing"]
         self.ended = list(values["ended"])
         self._retiring.extend(list(task) for task in values["retiring"])
@@ -599,6 +602,13 @@ class PartitionedHashJoin(Operator):
         if values["cleanup"] is not None:
             self.cleanup = self.make_cleanup()
             self.cleanup.load(values["cleanup"])
+
+    def _take_shape(self, partitions: int, build_side: int) -> None:
+        """Begin anew with the partitions and roles of a saved state, if other memory or inputs led to others here."""
+        if (partitions, build_side) != (self.table.partitions, self.build_side):
+            self.close()
+            settings = replace(self.set, partitions=partitions, build_side=("left", "right")[build_side])
+            type(self).__init__(self, self.plan, self.context, settings)
 
     def save_more(self) -> dict[str, Any]:
         """Plain values of an algorithm's own state."""
