@@ -84,6 +84,8 @@ class Context:
     rows_expected: tuple[int | None, ...] | None = None
     """About how many rows each input has, None where nobody knows."""
     bytes_expected: tuple[int | None, ...] | None = None
+    concurrent: bool = False
+    """May an operator work in a thread of its own? Then results come in an order that differs from run to run."""
     options: OperatorOptions | None = None
     """The algorithm's own options; None: its defaults."""
 

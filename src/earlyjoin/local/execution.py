@@ -69,6 +69,7 @@ class Execution:
             rows_expected=tuple(source.rows_hint for source in sources),
             bytes_expected=tuple(source.bytes_hint for source in sources),
             options=registry.options_of(algorithm, options.operator),
+            concurrent=not isinstance(clock, VirtualClock),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
         self.reading = self._make_reading() if self.pulls else None

@@ -47,10 +47,12 @@ class Run:
         *,
         batch_rows: int = 7,
         react: int = 0,
+        concurrent: bool = False,
         memory: str = "60rows",
         **more: Any,
     ) -> None:
         self.join = Join(algorithm, SCHEMA, SCHEMA, directory, memory=memory, **more)
+        self.join.context.concurrent = concurrent
         self.operator: Any = self.join.operator
         self.before_cleanup: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []

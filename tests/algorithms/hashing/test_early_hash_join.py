@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from algorithms.harness import Join, batch
 from algorithms.hashing.driving import SCHEMA, Run, interleaved, naive, random_keys
+from earlyjoin.algorithms.protocol import Slice
 from earlyjoin.errors import InputError
 from earlyjoin.state.counters import Phase
 
 
 def test_s_leaves_before_r_and_the_largest_first(tmp_path: Path) -> None:
-    arrivals = interleaved(random_keys(300, 500, seed=1), random_keys(300, 500, seed=2))
+    arrivals = interleaved(random_keys(300, 500, seed=1), random_keys(300, 500, seed=2), 4, 4)
     run = Run("ehj", tmp_path, arrivals, memory="200rows", options={"partitions": 5})
     frozen_at = run.operator.table.frozen_at
     assert run.pairs == naive(arrivals)
@@ -67,7 +70,7 @@ def test_rows_of_s_are_dropped_only_when_their_r_partition_is_whole(tmp_path: Pa
 def test_one_to_many_writes_less_and_gives_the_same(tmp_path: Path) -> None:
     """Section 3.3: a matched row of the many-side is of no further use."""
     left = np.random.default_rng(11).permutation(200).tolist()
-    arrivals = interleaved(left, random_keys(600, 200, seed=12))
+    arrivals = interleaved(left, random_keys(600, 200, seed=12), 5, 5)
     for algorithm in ("ehj", "xjoin", "dhj"):
         plain = Run(algorithm, tmp_path, arrivals, memory="120rows")
         told = Run(algorithm, tmp_path, arrivals, memory="120rows", options={"one_side": "left"})
@@ -86,7 +89,7 @@ def test_a_repeated_key_on_the_one_side_is_bad_input(
 ) -> None:
     keys = np.random.default_rng(13).permutation(120).tolist()
     keys = [*keys[:repeated], keys[0], *keys[repeated:]]
-    arrivals = interleaved(keys, random_keys(150, 120, seed=14))
+    arrivals = interleaved(keys, random_keys(150, 120, seed=14), 5, 5)
     with pytest.raises(InputError, match=rf"declared to have every key once, but k = {keys[0]} occurs more than once"):
         Run(algorithm, tmp_path, arrivals, memory=memory, options={"one_side": "left"}, how="left")
 
@@ -102,6 +105,42 @@ def test_the_background_process_finds_results_and_repeats_none(tmp_path: Path) -
         run = Run("ehj", tmp_path, arrivals, memory="100rows", react=react)
         assert run.pairs == naive(arrivals)
         assert run.join.counters.results[Phase.REACTIVE] > 0
+
+
+@pytest.mark.parametrize("how", ["inner", "full", "semi"])
+def test_the_background_process_as_a_thread(how: str, tmp_path: Path) -> None:
+    """Rows arrive while it runs; nothing gets lost, nothing comes twice, and the thread is gone at the end."""
+    arrivals = interleaved(random_keys(200, 30, seed=15), random_keys(200, 30, seed=16), 5, 5)
+    steps = Run("ehj", tmp_path, arrivals, memory="100rows", react=6, how=how)
+    thread = Run("ehj", tmp_path, arrivals, memory="100rows", react=6, how=how, concurrent=True, output_rows=16)
+    assert _sorted(thread.rows) == _sorted(steps.rows)
+    assert thread.join.counters.results[Phase.REACTIVE] > 0
+    assert not [one for one in threading.enumerate() if one.name == "earlyjoin-background"]
+
+
+def test_a_state_saved_while_the_thread_runs(tmp_path: Path) -> None:
+    keys = random_keys(160, 25, seed=19)
+    pieces = [batch(keys, id=range(160)).slice(start, 20) for start in range(0, 160, 20)]
+    joins = [Join("ehj", SCHEMA, SCHEMA, tmp_path, memory="80rows", output_rows=8)]
+    rows: list[dict[str, Any]] = []
+    for piece in pieces:
+        join = joins[-1]
+        join.context.concurrent = True
+        for side in (0, 1):
+            rows += join.arrive(side, piece)
+            rows += join.take(join.operator.react(Slice(3)))
+        joins.append(Join("ehj", SCHEMA, SCHEMA, tmp_path, memory="80rows", output_rows=8))
+        joins[-1].context.ticks.next_tick = join.context.ticks.next_tick
+        joins[-1].operator.restore(join.operator.snapshot())
+        join.close()
+    rows += [row for side in (0, 1) for row in joins[-1].end(side)] + joins[-1].finish()
+    joins[-1].close()
+    expected = [(i, j) for i, k in enumerate(keys) for j, m in enumerate(keys) if k == m]
+    assert sorted((row["id"], row["id_right"]) for row in rows) == expected
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
 
 
 def test_files_that_have_met_all_of_r_are_removed(tmp_path: Path) -> None:

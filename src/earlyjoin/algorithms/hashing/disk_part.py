@@ -8,6 +8,7 @@ after they arrived: they met what was in memory when they came, and nothing late
 from __future__ import annotations
 
 import shutil
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +145,12 @@ class SideFiles:
                 numbers = self.flags.append(np.zeros(len(arrivals), np.bool_) if matched is None else matched)
             stamps.append(pa.array(numbers))
         return pa.RecordBatch.from_arrays([*batch.columns, *stamps], schema=self.page_schema)
+
+    def counting(self, counters: Counters) -> SideFiles:
+        """The same files for a reader that counts by itself, in a thread."""
+        other = copy(self)
+        other.counters = counters
+        return other
 
     def footprint(self, page: pa.RecordBatch) -> int:
         """Bytes, at most, that a page takes in memory once it is read and has its keys and flags."""

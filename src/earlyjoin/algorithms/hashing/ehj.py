@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.hashing.background import BackgroundProbe
 from earlyjoin.algorithms.hashing.dhj import FrozenHashJoin
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, Victim, biased, incremental_left
 from earlyjoin.algorithms.hashing.rules import DuplicateRule, EarlyHashRule
@@ -87,7 +88,8 @@ class EarlyHashJoin(FrozenHashJoin):
         if partition is None:
             return None
         self.table.close_runs(1 - self.build_side, partition)
-        return MemoryDiskTask(self, self.build_side, partition)
+        start = BackgroundProbe.start if self.context.concurrent else MemoryDiskTask
+        return start(self, self.build_side, partition)
 
     def _next_partition(self) -> int | None:
         """The partition with most pairs that have not met, by the sizes and the last probe (EHJ section 4.5)."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -192,6 +193,8 @@ class PartitionedHashJoin(Operator):
         """Go on with the arriving batch, the retiring rows or the clean-up."""
         while self._arriving is not None:
             yield self.count(self._arriving_step(self._arriving))
+            if self.task is not None and self.task.ready():
+                yield self._background_step()
         while self._retiring:
             yield self.count(self._retiring_step(self._retiring[0]))
         while self._finishing:
@@ -206,6 +209,13 @@ class PartitionedHashJoin(Operator):
             if self.cleanup.done:
                 return
             yield self.count(self.cleanup.step())
+
+    def _background_step(self) -> Step:
+        """What a thread found while rows arrived."""
+        phase, self.phase = self.phase, Phase.REACTIVE
+        step = self.count(self._task_step())
+        self.phase = phase
+        return step
 
     def _task_step(self) -> Step:
         assert self.task is not None
@@ -320,7 +330,8 @@ class PartitionedHashJoin(Operator):
                 task.partition += 1
                 continue
             out = self.found[:, at:]
-            count, comparisons = part.probe(piece.keys.slice(start, stop), task.cursor, out[0], out[1], once=once)
+            with self._guard(other, task.partition):
+                count, comparisons = part.probe(piece.keys.slice(start, stop), task.cursor, out[0], out[1], once=once)
             self.context.counters.comparisons += comparisons
             if count:
                 mine, theirs = out[0, :count] + start, out[1, :count].copy()
@@ -389,7 +400,8 @@ class PartitionedHashJoin(Operator):
             self.table.spool(side, partition, batch, arrivals, matched)
             return True
         try:
-            self.table.insert(side, partition, batch, keys, arrivals, matched)
+            with self._guard(side, partition):
+                self.table.insert(side, partition, batch, keys, arrivals, matched)
         except BudgetExceeded:
             if self.can_make_room() or batch.num_rows == 1:
                 return False
@@ -420,6 +432,10 @@ class PartitionedHashJoin(Operator):
         keep = start + np.flatnonzero(~task.matched[start:stop])
         counters.inserts_avoided += stop - start - len(keep)
         return keep
+
+    def _guard(self, side: int, partition: int) -> AbstractContextManager[Any]:
+        """Keep the thread of a task away from a memory part."""
+        return self.task.guard(side, partition) if self.task is not None else nullcontext()
 
     # Room
 
@@ -480,7 +496,14 @@ class PartitionedHashJoin(Operator):
         """Some new pairs of a page of the other side's disk and the memory part of ``side``."""
         part, other = self.table.parts[side][partition], 1 - side
         keys = without(page.keys, page.matched if self.expendable[other] else None)
-        i, j = self._new_pairs(probe, side, partition, keys, page, before=before)
+        i, j, comparisons = probe.next(part, keys, self.found, before=before)
+        self.context.counters.comparisons += comparisons
+        return self.settle_found(side, partition, page, i, j)
+
+    def settle_found(self, side: int, partition: int, page: DiskPage, i: Int64, j: Int64) -> Step:
+        """Settle the new ones among pairs of a page and the memory part of ``side``."""
+        part, other = self.table.parts[side][partition], 1 - side
+        i, j = self._unmet(side, partition, page, i, j)
         if not len(i):
             return None
         step = self.settle_pairs(other, page.rows, i, page.matched, part.rows, j, part.matched)
@@ -488,22 +511,11 @@ class PartitionedHashJoin(Operator):
         self.table.files[other].mark(page)
         return step
 
-    def _new_pairs(
-        self,
-        probe: ChainProbe,
-        side: int,
-        partition: int,
-        keys: Keys,
-        page: DiskPage | MemoryPart,
-        *,
-        before: int | None = None,
-    ) -> tuple[Int64, Int64]:
-        """Pairs (probing row, row of the memory part of ``side``) that the rule does not know."""
-        part = self.table.parts[side][partition]
-        i, j, comparisons = probe.next(part, keys, self.found, before=before)
-        self.context.counters.comparisons += comparisons
+    def _unmet(self, side: int, partition: int, page: DiskPage | MemoryPart, i: Int64, j: Int64) -> tuple[Int64, Int64]:
+        """Pairs (probing row, row of the memory part of ``side``) that the duplicate rule does not know."""
         if not len(i):
             return i, j
+        part = self.table.parts[side][partition]
         probing = page_stamps(page, i) if isinstance(page, DiskPage) else part_stamps(page, i)
         stored = part_stamps(part, j)
         left, right = (stored, probing) if side == 0 else (probing, stored)
@@ -516,7 +528,9 @@ class PartitionedHashJoin(Operator):
         keys = probing.keys
         assert keys is not None
         keys = without(keys, probing.matched if self.expendable[1 - side] else None)
-        i, j = self._new_pairs(probe, side, partition, keys, probing)
+        i, j, comparisons = probe.next(part, keys, self.found)
+        self.context.counters.comparisons += comparisons
+        i, j = self._unmet(side, partition, probing, i, j)
         if not len(i):
             return None
         step = self.settle_pairs(1 - side, probing.rows, i, probing.matched, part.rows, j, part.matched)
@@ -557,6 +571,8 @@ class PartitionedHashJoin(Operator):
 
     def close(self) -> None:
         """Give memory back and remove files. Idempotent."""
+        if self.task is not None:
+            self.task.close()
         self.table.close()
         self.task = self._arriving = self.cleanup = None
         self._retiring.clear()

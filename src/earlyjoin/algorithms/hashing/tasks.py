@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,17 @@ class Task(ABC):
     def protects(self, side: int, partition: int) -> bool:
         """Must this memory part stay until the task is done?"""
         return False
+
+    def guard(self, side: int, partition: int) -> AbstractContextManager[Any]:
+        """Hold this while a memory part is probed or changed: a task may use it in a thread."""
+        return nullcontext()
+
+    def ready(self) -> bool:
+        """Has something been found that only has to go out?"""
+        return False
+
+    def close(self) -> None:  # noqa: B027 - most tasks hold nothing
+        """Let go of threads and memory."""
 
     @abstractmethod
     def save(self) -> dict[str, Any]:
