@@ -231,3 +231,15 @@ def test_a_merge_that_was_saved_half_way_goes_on(tmp_path: Path) -> None:
             opened.close()
         steps += 9
     assert steps > 20
+
+
+def test_pages_of_a_hot_word_that_do_not_have_it(tmp_path: Path) -> None:
+    """Regression: left pages without the word were taken again for every right page, until nothing fitted."""
+    bench = Bench(tmp_path, MemoryLimit(rows=12), fan_in=10)
+    for number in range(6):
+        low, high = 2 * number, 100 + number
+        bench.flush([(low, number), (high, 50 + number)], [(50, 100 + number), (50, 200 + number)], together=False)
+    bench.flush([(50, 99)], [(50, 300)], together=False)
+    bench.merge_all()
+    assert Counter(bench.found) == Counter((99, j) for j in [300, *range(100, 106), *range(200, 206)])
+    bench.close()

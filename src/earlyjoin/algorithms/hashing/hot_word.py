@@ -70,6 +70,10 @@ class HotWord:
                 self._block_stop = self._block + self._fitting()
             places = self._pages[0][self._block : self._block_stop]
             self._left = ChunkSide.of(files[0].schema, [self._take(0, place) for place in places])
+            if self._left is None:  # a page may begin below the word and end above it
+                self._right = len(self._pages[1]) - 1
+                self._next_pages()
+                return
         right = ChunkSide.of(files[1].schema, [self._take(1, self._pages[1][self._right])])
         self._chunk, self._pair = Chunk(self._left, right), 0
 
