@@ -27,6 +27,9 @@ from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
 from earlyjoin.state.spill import SpillDirectory
 
 _INPUT_SHARE = 1 / 8
+_SMALL_INPUT_SHARE = 3 / 16
+_SMALL_BYTES = 32 * 10**6
+"""A small memory gives a larger part to its input buffer: very short batches cost more time than the memory gains."""
 _OUTPUT_SHARE = 1 / 16
 _FIRST_ROWS = 4096
 
@@ -53,7 +56,9 @@ class Execution:
         self.ended = [False] * plan.sides
         self.stop_asked = False
         self._options = options
-        self._input_budget, rest = self.budget.split(_INPUT_SHARE, least_rows=plan.sides)
+        small = self.budget.limit.bytes is not None and self.budget.limit.bytes < _SMALL_BYTES
+        share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
+        self._input_budget, rest = self.budget.split(share, least_rows=plan.sides)
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(_OUTPUT_SHARE)
             self._builder = OutputBuilder(plan.output, output_budget)

@@ -46,7 +46,7 @@ from earlyjoin.state.budget import format_bytes
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.hash_index import Cursor
 from earlyjoin.state.rows import BatchRows, Rows, one_batch
-from earlyjoin.state.sizes import batch_nbytes
+from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
 from earlyjoin.state.snapshot import Snapshot
 
 _PIECE_PART = 8
@@ -144,9 +144,15 @@ class PartitionedHashJoin(Operator):
         return 1 if left is not None and right is not None and right < left else 0
 
     def _partitions(self) -> int:
-        limit = self.context.budget.limit
-        sizes = self.context.rows_expected if limit.rows is not None else self.context.bytes_expected
-        known = [size for size in sizes or () if size is not None]
+        limit, rows = self.context.budget.limit, self.context.rows_expected or (None, None)
+        sizes = list(rows)
+        if limit.rows is None:
+            # Of compressed files the size is too small, of texts the guess at a row may be: the larger one counts.
+            guesses = (likely_row_nbytes(schema) for schema in self.plan.schemas)
+            told = self.context.bytes_expected or (None, None)
+            both = zip(told, rows, guesses, strict=True)
+            sizes = [max(size or 0, (count or 0) * guess) or None for size, count, guess in both]
+        known = [size for size in sizes if size is not None]
         return automatic_partitions(limit, min(known) if known else None)
 
     # The protocol
@@ -507,7 +513,7 @@ class PartitionedHashJoin(Operator):
         if not len(i):
             return None
         step = self.settle_pairs(other, page.rows, i, page.matched, part.rows, j, part.matched)
-        self.context.counters.discards += self.table.bury(side, partition)
+        self.table.bury(side, partition)
         self.table.files[other].mark(page)
         return step
 
@@ -535,7 +541,7 @@ class PartitionedHashJoin(Operator):
             return None
         step = self.settle_pairs(1 - side, probing.rows, i, probing.matched, part.rows, j, part.matched)
         for s in range(2):
-            self.context.counters.discards += self.table.bury(s, partition)
+            self.table.bury(s, partition)
         return step
 
     def unmatched_in_memory(self, side: int, partition: int, start: int) -> tuple[Step, int]:

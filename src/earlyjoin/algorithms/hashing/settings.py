@@ -13,8 +13,10 @@ from earlyjoin.state.budget import MemoryLimit
 
 PAGE_ROWS = 20
 """Rows of a page when memory is counted in rows (EHJ section 5.2)."""
-_FEWEST, _MOST = 8, 64
+_FEWEST, _MOST = 4, 64
 _UNKNOWN = 16
+_ROOM = 2.0
+"""Partitions for each time that the smaller input is larger than memory: keys, stamps and indexes take room too."""
 _LEAST_ROWS, _LEAST_BYTES = 8, 32 * 1024
 """What a partition should be able to hold in memory: very small memories have fewer partitions."""
 
@@ -57,5 +59,5 @@ def automatic_partitions(memory: MemoryLimit, expected: int | None) -> int:
     Few partitions mean large slices and large writes (EHJ section 5.2 found 11 best in most cases).
     """
     whole, least = (memory.rows, _LEAST_ROWS) if memory.rows is not None else (memory.bytes or 1, _LEAST_BYTES)
-    wanted = _UNKNOWN if expected is None else int(np.clip(np.ceil(2.5 * expected / whole), _FEWEST, _MOST))
+    wanted = _UNKNOWN if expected is None else int(np.clip(np.ceil(_ROOM * expected / whole), _FEWEST, _MOST))
     return max(2, min(wanted, whole // least))
