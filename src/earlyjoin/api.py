@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from earlyjoin.algorithms.aggregates import AggregateOf
 from earlyjoin.errors import InputError
+from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.local.options import Driving, JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.resuming import resume as _resume
@@ -35,6 +37,8 @@ def join(
     batch_rows: int = 65536,
     spill_directory: str | os.PathLike[str] | None = None,
     seed: int = 0,
+    aggregates: Mapping[str, AggregateOf] | None = None,
+    estimator: EstimatorName = "honest",
     clock: Clock | None = None,
 ) -> Query:
     """Join two inputs while they arrive.
@@ -46,6 +50,10 @@ def join(
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
     ``how`` is inner, left, right, full, semi or anti. ``algorithm`` is "auto" or a name from
     ``earlyjoin.algorithms()``.
+
+    ``aggregates`` are sums, means and counts over the result, such as ``{"revenue": earlyjoin.sum("price")}``:
+    ``query.estimates`` has them with an interval while the join runs, and exactly at its end. ``estimator="paper"``
+    gives the intervals of the PMJ paper instead of the honest ones.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
@@ -65,6 +73,8 @@ def join(
         batch_rows=batch_rows,
         spill_directory=spill_directory,
         seed=seed,
+        aggregates={} if aggregates is None else aggregates,
+        estimator=estimator,
     )
     return Query(sources, condition_of(on), options, clock=clock)
 

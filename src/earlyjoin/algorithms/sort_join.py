@@ -113,6 +113,8 @@ class SortJoin(SortJoinState):
                 if len(keys):
                     gathered.insert(rows, keys)
                 arriving.offset += count
+                if self.joined_blocks is not None:
+                    self.joined_blocks.take(arriving.side, count, len(keys))
                 return True
             except BudgetExceeded:
                 count //= 2
@@ -161,11 +163,15 @@ class SortJoin(SortJoinState):
 
     def _join_step(self, joining: BlockSweep) -> Step:
         step = joining.step()
+        if self.joined_blocks is not None:
+            self.joined_blocks.found(step)
         if joining.done:
             joining.close()
             self._joining = None
             for side in self._gathered:
                 side.joined = len(side)
+            if self.joined_blocks is not None:
+                self.joined_blocks.met()
         return step
 
     # Runs
@@ -177,6 +183,8 @@ class SortJoin(SortJoinState):
             side.write(self.context.spill, self.context.counters, self._page_limit, flags, drop_matched=drop)
             for side, flags, drop in zip(self._gathered, self._flags, self._drop, strict=True)
         ]
+        if self.joined_blocks is not None:
+            self.joined_blocks.leave()
         self.context.counters.flushes += 1
         self._pairs.append(RunPair((runs[0], runs[1])))
 

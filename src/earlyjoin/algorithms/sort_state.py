@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.block_sweep import BlockSweep
+from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
@@ -85,6 +86,8 @@ class SortJoinState(Operator):
         self._finishing = False
         self._over = False
         self._unmatched = [0] * plan.sides
+        self.joined_blocks = JoinedBlocks() if self.early else None
+        """A memory load is a block of the size estimate (section 3.5)."""
 
     @abstractmethod
     def _make_joining(self, page_rows: int) -> BlockSweep:
@@ -132,6 +135,7 @@ class SortJoinState(Operator):
                 "unmatched": list(self._unmatched),
                 "order": self._order.state(),
                 "joined": [side.joined for side in self._gathered],
+                "blocks": self.joined_blocks.to_values() if self.joined_blocks is not None else None,
                 "arriving": None,
                 "joining": None,
                 "merge": None,
@@ -180,6 +184,8 @@ class SortJoinState(Operator):
         for pair in values["pairs"]:
             left, right = (SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
             self._pairs.append(RunPair((left, right), pair["level"]))
+        if self.joined_blocks is not None:
+            self.joined_blocks.go_on(values["blocks"])
         if values["arriving"] is not None:
             place = values["arriving"]
             self._arriving = Arriving(place["side"], one_batch(snapshot.tables["arriving"]), place["offset"])

@@ -161,6 +161,11 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="PATH", help="write to this file: .parquet, .csv, .arrow or .jsonl")
     add("--overwrite", action="store_true", help="replace the output if it exists")
     add("--limit", type=_rows, metavar="N", help="stop after N rows")
+    text = "sum, avg or count of a column or an expression over the result, with an interval while it runs; repeatable"
+    add("--aggregate", action="append", metavar="[NAME=]SUM(COL)", help=text)
+    names = ("honest", "paper")
+    text = "intervals of the estimates: honest ones (default), or those of the PMJ paper"
+    add("--estimator", choices=names, default="honest", metavar="NAME", help=text)
     add("--suffixes", metavar="L,R", help="added to column names that both inputs have (default ',_right')")
     add("--json", action="store_true", help="end with a summary as one JSON object on standard output")
     add("--explain", action="store_true", help="print what would be done and why, and stop")

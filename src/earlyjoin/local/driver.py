@@ -39,6 +39,8 @@ class Driver:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         for step in self._steps():
             if step is not None:
+                if self.estimating is not None:
+                    self.estimating.saw(step)
                 yield step
             if self.stopping():
                 return

@@ -8,12 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.aggregates import BoundAggregate
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import make_reading
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
+from earlyjoin.local.estimating.running import Reading, statistics_share
+from earlyjoin.local.estimating.worth import Worth
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
@@ -53,11 +56,16 @@ class Execution:
         self.stop_asked = False
         self._options = options
         self._input_budget, rest = self.budget.split(_INPUT_SHARE, least_rows=plan.sides)
+        output_budget = None
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(_OUTPUT_SHARE)
-            self._builder = OutputBuilder(plan.output, output_budget)
-        else:
-            self._builder = OutputBuilder(plan.output, None)
+        self._builder = OutputBuilder(plan.output, output_budget)
+        aggregates = [BoundAggregate(name, asked, plan) for name, asked in options.aggregates.items()]
+        # Values are measured before rows are built, so the memory for rows serves both.
+        worth = Worth(aggregates, output_budget.account("values of aggregates") if output_budget else None)
+        share, statistics = statistics_share(plan, rest.limit.bytes, len(aggregates)), None
+        if share:
+            statistics, rest = rest.split(share)
         self._context = Context(
             budget=rest,
             spill=self.spill,
@@ -71,8 +79,11 @@ class Execution:
         self.reading = make_reading(options.reading, rows) if self.pulls else None
         self.inputs: Inputs | None = None
         most = max(self._batch_rows(source).most for source in sources)
-        account = rest.account("statistics of the size estimate")
-        self.estimating = Estimating(plan, sources, self.operator, account, self.rows_taken, self.ended, most)
+        # A budget in rows does not count statistics.
+        counted = rest if rest.limit.bytes is None else statistics
+        account = None if counted is None else counted.account("statistics of the size estimate")
+        reading = Reading(sources, self.rows_taken, self.ended, most)
+        self.estimating = Estimating(plan, self.operator, reading, worth, account, options.estimator)
 
     @property
     def pulls(self) -> bool:

@@ -105,6 +105,7 @@ class Query:
             memory_fraction=execution.budget.fraction_used,
             finished=self.state is State.FINISHED,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     @property
@@ -122,6 +123,14 @@ class Query:
     def estimate_reason(self) -> str | None:
         """Why ``estimate`` is None; None when it is not."""
         return None if self.state is State.FINISHED else self._execution.estimating.reason
+
+    @property
+    def estimates(self) -> dict[str, dict[str, Any] | None]:
+        """The aggregates that were asked, by name: ``value``, ``low``, ``high`` and ``confidence`` of each.
+
+        None while nothing can be said. Exact once the query has finished; then None is the mean of no rows.
+        """
+        return self._execution.estimating.aggregates(finished=self.state is State.FINISHED)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The result as it is found. Iterating again goes on where the last iteration stopped."""
@@ -238,6 +247,7 @@ class Query:
             counters=self._execution.counters,
             budget=self._execution.budget,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     def close(self) -> None:
