@@ -18,13 +18,15 @@ from pyarrow import acero
 
 from earlyjoin.algorithms.estimation.estimate import Aggregate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure
-from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Matches, Plan
 from earlyjoin.errors import InputError
 from earlyjoin.predicates import saved
 from earlyjoin.predicates.filters import unfit
 
 _SAFE_INTEGER_SUM = 2.0**62
+_NARROW_DECIMAL = 30
+"""Digits that leave room in 128 bits for the sum of a batch."""
+_MISFITS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,34 +103,22 @@ def aggregates_from_values(values: list[dict[str, Any]]) -> dict[str, AggregateO
 
 
 class BoundAggregate:
-    """An aggregate of one join: its worth match by match, and its exact value over all matches seen."""
+    """An aggregate of one join: what matches are worth, and the exact value over all of them."""
 
-    def __init__(self, name: str, asked: AggregateOf, plan: Plan) -> None:
+    def __init__(self, name: str, kind: Aggregate, type_: pa.DataType | None) -> None:
         self.name = name
-        self.kind = asked.kind
-        self._expression = asked.expression
-        self._text = str(asked)
-        self._output = plan.output.restricted_to(self._columns(plan.output))
-        self._integers = False
-        if self._expression is not None:
-            type_ = self._evaluate(self._output.schema.empty_table()).type
-            self._integers = bool(pa.types.is_integer(type_) or pa.types.is_boolean(type_))
-            if self.kind is not Aggregate.COUNT and not (
-                self._integers or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-            ):
-                raise InputError(f"aggregate {name!r}: {self._text} is over {type_}, and numbers are needed")
-        self._seen: tuple[pa.Array | None, int] = (None, 0)
+        self.kind = kind
+        self._integers = type_ is not None and bool(pa.types.is_integer(type_) or pa.types.is_boolean(type_))
+        numbers = type_ is not None and (self._integers or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+        if kind is not Aggregate.COUNT and not numbers:
+            raise InputError(f"aggregate {name!r}: {kind} needs numbers, and its expression gives {type_}")
         self.matches = 0
         self.total: int | float | Decimal = 0
 
-    def measure(self, step: Matches) -> Measure:
-        """What the matches of a step are worth; remembers them for ``book``."""
-        if self._expression is None:
-            self._seen = (None, len(step))
+    def measure(self, values: pa.Array | None) -> Measure:
+        """What the matches of a step are worth, given the values of the expression, or None when it has none."""
+        if values is None:
             return EVERY_MATCH
-        batch = self._output.build(step.rows, step.index)
-        values = self._evaluate(pa.Table.from_batches([batch])).combine_chunks()
-        self._seen = (values, len(step))
         chosen = None if values.null_count == 0 else pc.is_valid(values).to_numpy(zero_copy_only=False)
         if self.kind is Aggregate.COUNT:
             return Measure(chosen)
@@ -136,16 +126,11 @@ class BoundAggregate:
             values = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
         return Measure(chosen, _floats(values))
 
-    def book(self) -> None:
-        """Add the step that was measured last to the exact value."""
-        values, rows = self._seen
-        self._seen = (None, 0)
-        if values is None:
-            self.matches += rows
-            return
-        self.matches += len(values) - values.null_count
-        if self.kind is not Aggregate.COUNT:
-            self.total += self._sum(values)
+    def book(self, rows: int, values: pa.Array | None) -> None:
+        """Add the matches of a step to the exact value."""
+        self.matches += rows if values is None else len(values) - values.null_count
+        if values is not None and self.kind is not Aggregate.COUNT:
+            self.total += _exact_sum(values)
 
     def exact(self) -> int | float | None:
         """Over all matches booked; None for the mean of nothing."""
@@ -164,46 +149,86 @@ class BoundAggregate:
         kinds = {"int": int, "float": float, "Decimal": Decimal}
         self.matches, self.total = values["matches"], kinds[values["kind"]](values["total"])
 
-    def _sum(self, values: pa.Array) -> Any:
-        if pa.types.is_boolean(values.type):
-            values = values.cast(pa.int8())
-        if pa.types.is_integer(values.type):
-            # Arrow's sum of integers wraps around without a word.
-            if abs(pc.sum(values.cast(pa.float64(), safe=False)).as_py() or 0.0) >= _SAFE_INTEGER_SUM:
-                values = values.cast(pa.decimal128(20, 0))
-        elif pa.types.is_float16(values.type):
-            values = values.cast(pa.float32())
-        elif pa.types.is_decimal(values.type):
-            # Room for the digits that a sum has more than its parts.
-            scale = values.type.scale
-            wide = pa.decimal128(38, scale) if values.type.precision <= 30 else pa.decimal256(76, scale)
-            values = values.cast(wide)
-        return pc.sum(values, min_count=0).as_py()
 
-    def _evaluate(self, table: pa.Table) -> pa.ChunkedArray:
-        plan = acero.Declaration.from_sequence(
-            [
-                acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
-                acero.Declaration("project", acero.ProjectNodeOptions([self._expression], ["value"])),
-            ]
-        )
-        try:
-            return plan.to_table(use_threads=False).column("value")
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
-            raise InputError(f"aggregate {self.name!r}: {self._text} {unfit(error, table.schema.names)}") from error
+class Expressions:
+    """The expressions of all aggregates of a join, evaluated together on the columns that any of them reads."""
 
-    def _columns(self, output: OutputSchema) -> set[str]:
-        """The columns that the expression reads. Arrow does not tell, but without one of them it does not bind."""
-        if self._expression is None:
-            return set()
-        schema, needed = output.schema, set()
-        self._evaluate(schema.empty_table())
-        for position, name in enumerate(schema.names):
+    def __init__(self, asked: Mapping[str, AggregateOf], plan: Plan) -> None:
+        self._asked = asked
+        self._expressions = [one.expression for one in asked.values() if one.expression is not None]
+        whole = plan.output.schema.empty_table()
+        types = {
+            name: None if one.expression is None else self._checked(name, one.expression, whole).type
+            for name, one in asked.items()
+        }
+        self.aggregates = [BoundAggregate(name, one.kind, types[name]) for name, one in asked.items()]
+        self._output = plan.output.restricted_to(self._columns(whole))
+        # Most expressions are just a column, which needs no evaluation.
+        names = self._output.schema.names
+        self._plain = [
+            next((name for name in names if expression.equals(pc.field(name))), None)
+            for expression in self._expressions
+        ]
+
+    def values(self, step: Matches) -> list[pa.Array | None]:
+        """The values of each aggregate's expression over the matches of a step."""
+        if not self._expressions:
+            return [None] * len(self.aggregates)
+        batch = self._output.build(step.rows, step.index)
+        if None in self._plain:
+            table = _projected(self._expressions, pa.Table.from_batches([batch]))
+            found = [column.combine_chunks() for column in table.columns]
+        else:
+            found = [batch.column(name) for name in self._plain]
+        each = iter(found)
+        return [None if one.expression is None else next(each) for one in self._asked.values()]
+
+    def _columns(self, whole: pa.Table) -> set[str]:
+        """The columns that are read. Arrow does not tell, but without one of them an expression does not bind."""
+        needed = set()
+        for position, name in enumerate(whole.column_names):
             try:
-                self._evaluate(schema.remove(position).empty_table())
-            except InputError:
+                _projected(self._expressions, whole.remove_column(position))
+            except _MISFITS:
                 needed.add(name)
         return needed
+
+    def _checked(self, name: str, expression: pc.Expression, table: pa.Table) -> pa.ChunkedArray:
+        try:
+            return _projected([expression], table).column(0)
+        except _MISFITS as error:
+            raise InputError(f"aggregate {name!r}: {expression} {unfit(error, table.column_names)}") from error
+
+
+def _projected(expressions: list[pc.Expression], table: pa.Table) -> pa.Table:
+    names = [str(number) for number in range(len(expressions))]
+    plan = acero.Declaration.from_sequence(
+        [
+            acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+            acero.Declaration("project", acero.ProjectNodeOptions(expressions, names)),
+        ]
+    )
+    # One thread: batches then come out in the order of the rows.
+    return plan.to_table(use_threads=False)
+
+
+def _exact_sum(values: pa.Array) -> Any:
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if pa.types.is_integer(values.type):
+        # Arrow's sum of integers wraps around without a word.
+        largest = pc.min_max(values.cast(pa.float64(), safe=False)).as_py()
+        if len(values) * max(abs(largest["min"] or 0.0), abs(largest["max"] or 0.0)) >= _SAFE_INTEGER_SUM:
+            values = values.cast(pa.decimal128(20, 0))
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    if pa.types.is_decimal(values.type):
+        # Room for the digits that a sum has more than its parts.
+        scale = values.type.scale
+        values = values.cast(
+            pa.decimal128(38, scale) if values.type.precision <= _NARROW_DECIMAL else pa.decimal256(76, scale)
+        )
+    return pc.sum(values, min_count=0).as_py()
 
 
 def _floats(values: pa.Array) -> np.ndarray[Any, np.dtype[np.float64]]:

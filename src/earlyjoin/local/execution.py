@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.aggregates import BoundAggregate
+from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import make_reading
@@ -60,10 +60,12 @@ class Execution:
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(_OUTPUT_SHARE)
         self._builder = OutputBuilder(plan.output, output_budget)
-        aggregates = [BoundAggregate(name, asked, plan) for name, asked in options.aggregates.items()]
         # Values are measured before rows are built, so the memory for rows serves both.
-        worth = Worth(aggregates, output_budget.account("values of aggregates") if output_budget else None)
-        share, statistics = statistics_share(plan, rest.limit.bytes, len(aggregates)), None
+        worth = Worth(
+            Expressions(options.aggregates, plan),
+            output_budget.account("values of aggregates") if output_budget else None,
+        )
+        share, statistics = statistics_share(plan, rest.limit.bytes, len(options.aggregates)), None
         if share:
             statistics, rest = rest.split(share)
         self._context = Context(

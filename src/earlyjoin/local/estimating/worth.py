@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from earlyjoin.algorithms.aggregates import BoundAggregate
+import pyarrow as pa
+
+from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.estimation.estimate import Aggregate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure
 from earlyjoin.algorithms.protocol import Matches
@@ -17,10 +19,12 @@ _ROW_NBYTES = 32
 class Worth:
     """Measures a step once, however often it is asked; each aggregate books it when it goes out."""
 
-    def __init__(self, aggregates: Sequence[BoundAggregate], account: Account | None) -> None:
-        self.aggregates = aggregates
+    def __init__(self, expressions: Expressions, account: Account | None) -> None:
+        self.aggregates = expressions.aggregates
+        self._expressions = expressions
         self._account = account
         self._step: Matches | None = None
+        self._values: list[pa.Array | None] = []
         self._measures: list[Measure] = [EVERY_MATCH]
 
     @property
@@ -36,18 +40,20 @@ class Worth:
                 wanted = _ROW_NBYTES * len(step) * len(self.aggregates)
                 self._account.reserve(min(wanted, self._account.limit.bytes))
             self._step = step
-            self._measures = [EVERY_MATCH, *(aggregate.measure(step) for aggregate in self.aggregates)]
+            self._values = self._expressions.values(step)
+            measured = (one.measure(values) for one, values in zip(self.aggregates, self._values, strict=True))
+            self._measures = [EVERY_MATCH, *measured]
         return self._measures
 
     def book(self, step: Matches) -> None:
         """The step goes out: its rows are of the result."""
         if self.aggregates:
             self.measure(step)
-            for aggregate in self.aggregates:
-                aggregate.book()
+            for aggregate, values in zip(self.aggregates, self._values, strict=True):
+                aggregate.book(len(step), values)
             self._forget()
 
     def _forget(self) -> None:
-        self._step, self._measures = None, [EVERY_MATCH]
+        self._step, self._values, self._measures = None, [], [EVERY_MATCH]
         if self._account is not None:
             self._account.clear()
