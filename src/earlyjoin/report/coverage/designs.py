@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.aggregates import sum as sum_of
 from earlyjoin.algorithms.estimation import (
@@ -29,8 +28,8 @@ from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate
 from earlyjoin.algorithms.estimation.rates import RateCheck
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure, RowMoments, Totals
 from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.protocol import Context, Matches
-from earlyjoin.algorithms.sort_join import SortJoin
 from earlyjoin.predicates import band
 from earlyjoin.report.coverage.inputs import LEFT_ROWS, RIGHT_ROWS, Drawn, Floats, Inputs, Ints
 from earlyjoin.state.budget import Budget, MemoryLimit
@@ -148,6 +147,18 @@ def _diagonal(drawn: Drawn) -> Iterator[_Answer]:
             yield number, found, False
 
 
+class _Forgetting(ProgressiveMergeJoin):
+    """PMJ that forgets a block instead of writing it: after it was joined in memory no estimate looks at it again."""
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        for side in self._gathered:
+            side.clear()
+        assert self.joined_blocks is not None
+        self.joined_blocks.leave()
+        self.context.counters.flushes += 1
+
+
 def _pmj(drawn: Drawn) -> Iterator[_Answer]:
     """What ``q.estimate`` and ``q.estimates`` see, without a query around it."""
     left = pa.table({"k": drawn.keys[0], "v": drawn.values})
@@ -163,8 +174,7 @@ def _pmj(drawn: Drawn) -> Iterator[_Answer]:
         # An eighth of the memory is for reading runs.
         memory = MemoryLimit(rows=-(-8 * (LEFT_ROWS + RIGHT_ROWS) // BLOCKS // 7))
         context = Context(budget=Budget(memory), spill=SpillDirectory(directory))
-        operator = registry.create("pmj", plan, context)
-        assert isinstance(operator, SortJoin)
+        operator = _Forgetting(plan, context)
         assert operator.joined_blocks is not None
         operator.joined_blocks.listener = listener
         try:
@@ -175,7 +185,8 @@ def _pmj(drawn: Drawn) -> Iterator[_Answer]:
                         pass
                 number = context.counters.flushes
                 if number in CHECKED and sum(operator.joined_blocks.rows) <= sum(map(len, one)):
-                    yield number, _asked("two-sided", [listener.joined(n, _TOTAL) for n in (0, 1)]), False
+                    alarm = listener.orders_depend()
+                    yield number, _asked("two-sided", [listener.joined(n, _TOTAL) for n in (0, 1)]), alarm
         finally:
             operator.close()
             context.spill.close()
