@@ -196,7 +196,6 @@ class BlockEstimate:
         """Continue the counts of an earlier process."""
         for tally, saved in zip(self._tallies, values["tallies"], strict=True):
             tally.closed = TwoSided.from_values(saved["rows"])
-            tally.closed.new_block()
             tally.between = BetweenBlocks.from_values(saved["blocks"])
             tally.forget()
         self.rates = RateCheck.from_values(values["rates"])
