@@ -1,7 +1,8 @@
 """Progressive Merge Join, figure 11: the estimated size of a similarity join while its initial runs are created.
 
-Memory is 2 % of the inputs, so a block is a little less than 2 % of both together. The paper draws estimates over seconds; here they are
-drawn over blocks, which is the same on every machine. Two diagrams: the honest interval, and the paper's own.
+Memory is 2 % of the inputs, so a block is a little less than 2 % of both together. The paper draws estimates over
+seconds; here they are drawn over blocks, which is the same on every machine. Two diagrams: the honest interval, and the
+paper's own.
 """
 
 from __future__ import annotations
