@@ -215,7 +215,7 @@ class SortJoin(SortJoinState):
                     counters,
                     drop_matched=self._drop[side],
                     pages_at_once=pages_at_once,
-                )  # fmt: skip
+                )
                 for n, pair in enumerate(chosen)
             ]
         output = None
