@@ -36,7 +36,7 @@ from earlyjoin.state.sizes import batch_nbytes
 
 _FIRST_JOIN_ROWS = 64
 _PIECE_ROWS = 4096
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 16384
 _BLOCKS = 8
 """Blocks that the share for sweeping in memory is meant to hold."""
 
@@ -203,9 +203,10 @@ class SortJoin(SortJoinState):
     def _start_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> None:
         if write:
             inputs = inputs[: merge_tree.fitting([self._pairs[number] for number in inputs], budget.limit)]
-        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs)
+        at_once = merge_tree.pages_at_once([self._pairs[number] for number in inputs], budget.limit)
+        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs, pages_at_once=at_once)
 
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
         counters = self.context.counters
@@ -215,7 +216,13 @@ class SortJoin(SortJoinState):
             first = 0 if self.early else side * len(chosen)
             sequences += [
                 RunSequence(
-                    keys, first + n, pair.runs[side], self._flags[side], counters, drop_matched=self._drop[side]
+                    keys,
+                    first + n,
+                    pair.runs[side],
+                    self._flags[side],
+                    counters,
+                    drop_matched=self._drop[side],
+                    pages_at_once=pages_at_once,
                 )
                 for n, pair in enumerate(chosen)
             ]
@@ -227,7 +234,7 @@ class SortJoin(SortJoinState):
             self.plan, self.context, budget, self._settle, self._make_area, sequences,
             output=output, pairs=pairs, unmatched=not write,
         )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget)
+        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
 
     def _side_output(self, side: int, chosen: list[RunPair], budget: Budget) -> SideOutput:
         keys = self._keys[side]
