@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.errors import InputError
 from earlyjoin.local.options import Driving, JoinOptions
 from earlyjoin.local.query import Query
@@ -27,6 +28,7 @@ def join(
     *,
     how: JoinTypeName = "inner",
     algorithm: str = "auto",
+    options: GivenOptions = None,
     memory: str | int | MemoryLimit | None = None,
     suffixes: tuple[str, str] = ("", "_right"),
     reading: str = "auto",
@@ -45,7 +47,8 @@ def join(
 
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
     ``how`` is inner, left, right, full, semi or anti. ``algorithm`` is "auto" or a name from
-    ``earlyjoin.algorithms()``.
+    ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name: ``{"fan_in": 4}``; ``earlyjoin
+    algorithms`` lists them.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
@@ -54,7 +57,7 @@ def join(
     {'id': [1, 2], 'item': ['pen', 'ink'], 'price': [2, 5]}
     """
     sources = [open_source(left, name="left"), open_source(right, name="right")]
-    options = JoinOptions(
+    how_to_run = JoinOptions(
         how=how,
         algorithm=algorithm,
         memory=memory,
@@ -65,8 +68,9 @@ def join(
         batch_rows=batch_rows,
         spill_directory=spill_directory,
         seed=seed,
+        operator=options,
     )
-    return Query(sources, condition_of(on), options, clock=clock)
+    return Query(sources, condition_of(on), how_to_run, clock=clock)
 
 
 def resume(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import earlyjoin as ej
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Step
 from earlyjoin.predicates.conjunction import Condition
@@ -31,10 +32,14 @@ class Join:
         how: str = "inner",
         memory: str | int = "4MB",
         output_rows: int = 64,
+        options: GivenOptions = None,
     ) -> None:
         self.plan = make_plan(on if on is not None else ej.equal("k", "k"), left, right, how=how)
         self.context = Context(
-            budget=Budget(MemoryLimit.parse(memory)), spill=SpillDirectory(directory), output_rows=output_rows
+            budget=Budget(MemoryLimit.parse(memory)),
+            spill=SpillDirectory(directory),
+            output_rows=output_rows,
+            options=registry.options_of(algorithm, options),
         )
         self.operator: Operator = registry.create(algorithm, self.plan, self.context)
         self.sizes: list[int] = []

@@ -16,7 +16,6 @@ from algorithms.harness import Join, batch
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.choice import choose
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.protocol import Slice
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state import joined
@@ -49,10 +48,8 @@ def nested(left: list[int | None], right: list[int | None]) -> Counter[Any]:
     return Counter(pairs)
 
 
-@pytest.fixture
-def binary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge trees as deep as they get."""
-    monkeypatch.setattr(ProgressiveMergeJoin, "fan_in", 2)
+BINARY = {"fan_in": 2}
+"""Merge trees as deep as they get."""
 
 
 def test_join_during_run_creation_and_during_merge(tmp_path: Path) -> None:
@@ -80,18 +77,16 @@ def test_pairs_of_one_run_are_given_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("memory", ["8rows", "9rows", "20rows", "64KiB"])
 @pytest.mark.parametrize("kind", ["spread", "equal", "few", "left only", "right only", "none"])
-@pytest.mark.usefixtures("binary")
 def test_deep_merge_trees(tmp_path: Path, memory: str, kind: str) -> None:
     rng = random.Random(5)
     make = {"spread": lambda: rng.randrange(40), "equal": lambda: 7, "few": lambda: rng.choice([1, 1, 1, 2, None])}
     key = make.get(kind, make["spread"])
     left: list[int | None] = [key() for _ in range(0 if kind in ("right only", "none") else 40)]
     right: list[int | None] = [key() for _ in range(0 if kind in ("left only", "none") else 40)]
-    assert Counter(run(tmp_path, left, right, memory=memory)) == nested(left, right)
+    assert Counter(run(tmp_path, left, right, memory=memory, options=BINARY)) == nested(left, right)
 
 
 @pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
-@pytest.mark.usefixtures("binary")
 def test_join_types_with_deep_merge_trees(tmp_path: Path, how: str) -> None:
     rng = random.Random(6)
     left: list[int | None] = [rng.choice([None, *range(30)]) for _ in range(70)]
@@ -108,7 +103,7 @@ def test_join_types_with_deep_merge_trees(tmp_path: Path, how: str) -> None:
         "semi": Counter({(i, None) for i, _ in pairs}),
         "anti": Counter(unmatched[0]),
     }
-    assert Counter(run(tmp_path, left, right, memory="8rows", how=how)) == expected[how]
+    assert Counter(run(tmp_path, left, right, memory="8rows", how=how, options=BINARY)) == expected[how]
 
 
 def test_semi_joins_do_not_write_rows_that_have_matched(tmp_path: Path) -> None:

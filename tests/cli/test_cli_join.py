@@ -205,3 +205,14 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run("--version") == 0
     assert capsys.readouterr().out == f"earlyjoin {__version__}\n"
+
+
+def test_options_of_the_algorithm(capsys: pytest.CaptureFixture[str], people: Path, items: Path) -> None:
+    pmj = ("--on", "id", "--algorithm", "pmj", "--option")
+    assert len(rows(capsys, people, items, *pmj, "fan-in=2")) == 3
+    assert run("join", people, items, *pmj, "fan-in=2", "--explain") == 0
+    assert "fan-in=2" in capsys.readouterr().out
+    assert run("join", people, items, *pmj, "fan-in=1") == 2
+    assert "option fan-in must be a whole number between 2 and 1000, got '1'" in capsys.readouterr().err
+    assert run("algorithms") == 0
+    assert "most runs of a side that one merge takes" in capsys.readouterr().out

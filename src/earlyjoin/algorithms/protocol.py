@@ -16,11 +16,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.conjunction import BoundConjunction
@@ -48,6 +49,8 @@ class Matches:
 
 Step = Matches | None
 """What a bounded piece of work found; None when it found nothing."""
+
+OptionsOf = TypeVar("OptionsOf", bound=OperatorOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,12 @@ class Context:
     counters: Counters = field(default_factory=Counters)
     output_rows: int = DEFAULT_OUTPUT_ROWS
     seed: int = 0
+    options: OperatorOptions | None = None
+    """The algorithm's own options; None: its defaults."""
+
+    def own_options(self, kind: type[OptionsOf]) -> OptionsOf:
+        """The options as those of a family."""
+        return kind.make(self.options)
 
 
 @dataclass(slots=True)
@@ -116,6 +125,8 @@ class Operator(ABC):
     """A join algorithm at work. Its constructor takes a plan and a context, whatever the algorithm."""
 
     description: ClassVar[Description]
+    options_type: ClassVar[type[OperatorOptions]] = OperatorOptions
+    """What can be chosen about it."""
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.plan = plan

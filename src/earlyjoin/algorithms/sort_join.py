@@ -75,7 +75,7 @@ class SortJoin(SortJoinState):
             return False
         if self._joining is not None or self._merge is not None or (self.early and self._unjoined()):
             return True
-        return bool(merge_tree.to_merge_in_idle_time(self._pairs, self.fan_in))
+        return bool(merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in))
 
     def resume(self) -> Iterator[Step]:
         """Go on with the arriving batch, or with the clean-up."""
@@ -187,7 +187,7 @@ class SortJoin(SortJoinState):
             self._start_joining()
             return None
         if self._merge is None:
-            inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.fan_in)
+            inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
             self._start_merge(inputs, self._reading, write=True, pairs=self.early)
             return None
         return self._merge_step(self._merge)
@@ -266,13 +266,13 @@ class SortJoin(SortJoinState):
 
     def _start_last_merges(self) -> None:
         """Merge until one merge, which writes nothing, can take all; a strict sort-merge join: until one is left."""
-        count, most = len(self._pairs), 1 if self.strict else self.fan_in
+        count, most = len(self._pairs), 1 if self.strict else self.options.fan_in
         if self.early and count == 1 and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
             self._over = True  # both runs were joined when they were written
         elif count <= most:
             self._start_merge(list(range(count)), self.context.budget, write=False, pairs=True)
         else:
-            inputs = merge_tree.to_merge_before_the_last(self._pairs, self.fan_in, most)
+            inputs = merge_tree.to_merge_before_the_last(self._pairs, self.options.fan_in, most)
             self._start_merge(inputs, self.context.budget, write=True, pairs=self.early)
 
     def _unmatched_in_memory(self) -> Step:

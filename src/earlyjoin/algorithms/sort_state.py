@@ -16,6 +16,7 @@ from earlyjoin.algorithms.protocol import Context, Operator, Plan
 from earlyjoin.algorithms.run_creation import Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
 from earlyjoin.algorithms.settlement import Settlement
+from earlyjoin.algorithms.sort_options import SortOptions
 from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun, page_limit
 from earlyjoin.algorithms.sweep_state import load_sweep, save_sweep
 from earlyjoin.state.budget import Budget
@@ -50,13 +51,13 @@ class Merge:
 class SortJoinState(Operator):
     """Everything that a sort-based join remembers."""
 
-    fan_in: ClassVar[int] = 10
-    """Most runs of a side that one merge takes."""
+    options_type = SortOptions
     early: ClassVar[bool]
     strict: ClassVar[bool] = False
 
     def __init__(self, plan: Plan, context: Context) -> None:
         super().__init__(plan, context)
+        self.options = context.own_options(SortOptions)
         key, rest = registry.driver(plan, self.description)
         self._key, how = key, plan.how
         self._settle = Settlement(plan, rest, context)

@@ -8,6 +8,7 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from earlyjoin.algorithms.options import parse_options
 from earlyjoin.cli import live
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
 from earlyjoin.cli.conditions import condition_of, split
@@ -67,6 +68,7 @@ def _join_options(options: argparse.Namespace) -> JoinOptions:
         batch_rows=options.batch_rows,
         spill_directory=options.spill_dir,
         seed=options.seed,
+        operator=parse_options(options.option),
         **settings,
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import make_reading
@@ -65,6 +66,7 @@ class Execution:
             counters=self.counters,
             output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
             seed=options.seed,
+            options=registry.options_of(algorithm, options.operator),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
         rows = [source.rows_hint for source in sources]
@@ -80,6 +82,12 @@ class Execution:
         if self._options.driving == "auto":
             return not any(source.live for source in self.sources)
         return self._options.driving == "pull"
+
+    @property
+    def operator_options(self) -> OperatorOptions:
+        """The algorithm's own options, as they are in use."""
+        assert self._context.options is not None
+        return self._context.options
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.algorithms.reading import check_reading
@@ -34,12 +35,16 @@ class JoinOptions:
     """Most rows in a batch, of input and of output; a small memory makes them smaller."""
     spill_directory: str | os.PathLike[str] | None = None
     seed: int = 0
+    operator: GivenOptions = None
+    """The algorithm's own options, such as ``{"fan_in": 4}``."""
 
     def __post_init__(self) -> None:
         MemoryLimit.parse(self.memory)
         check_reading(self.reading)
         if self.algorithm != "auto":
-            registry.get(self.algorithm)
+            object.__setattr__(self, "operator", registry.options_of(self.algorithm, self.operator))
+        elif self.operator:
+            raise InputError("options belong to one algorithm: say which, with algorithm=NAME, and give its options")
         if self.driving not in get_args(Driving):
             raise InputError(f"unknown driving {self.driving!r}; choose one of: {', '.join(get_args(Driving))}")
         if not self.wait_ms >= 0:

@@ -52,6 +52,7 @@ def save(
                 "batch_rows": options.batch_rows,
                 "seed": options.seed,
                 "algorithm": query.algorithm,
+                "operator": execution.operator_options.values(),
             },
             "sources": [source.reopening for source in query.sources],
             "rows_taken": list(execution.rows_taken),
