@@ -52,7 +52,8 @@ class SortJoin(SortJoinState):
         return self.resume()
 
     def end(self, side: int) -> Iterator[Step]:
-        """Nothing to do before every side has ended."""
+        """Its part of the memory goes to the other side."""
+        self._shares.end(side)
         return self.resume()
 
     def react(self, work: Slice) -> Iterator[Step]:
@@ -101,7 +102,7 @@ class SortJoin(SortJoinState):
 
     def _insert_piece(self, arriving: Arriving) -> bool:
         """Take in some of the remaining rows; False when not even one fits."""
-        gathered = self._gathered[arriving.side]
+        gathered, working = self._gathered[arriving.side], self._working[arriving.side]
         count = min(arriving.batch.num_rows - arriving.offset, _PIECE_ROWS)
         room = self._next_join_rows() - sum(map(len, self._gathered))
         if self.early and room > 0:  # a side that comes alone is not joined, however many rows there are
@@ -109,7 +110,7 @@ class SortJoin(SortJoinState):
         while count:
             rows, keys = admit(self.plan, arriving.side, arriving.batch.slice(arriving.offset, count), self._key)
             try:
-                self._working.reserve(keys.nbytes)
+                working.reserve(keys.nbytes)
                 if len(keys):
                     gathered.insert(rows, keys)
                 arriving.offset += count
@@ -117,7 +118,7 @@ class SortJoin(SortJoinState):
             except BudgetExceeded:
                 count //= 2
             finally:
-                self._working.clear()
+                working.clear()
         return False
 
     def _make_room(self, arriving: Arriving) -> None:
@@ -150,10 +151,10 @@ class SortJoin(SortJoinState):
         sequences: list[Sequence] = []
         for side, gathered in enumerate(self._gathered):
             sequences += gathered.sequences((0, 1 + side), page_rows)
-        return BlockSweep(self.plan, self.context, self._sweeping, self._settle, self._make_area, sequences)
+        return BlockSweep(self.plan, self.context, self._shares.sweeping, self._settle, self._make_area, sequences)
 
     def _block_rows(self) -> int:
-        limit = self._sweeping.limit.bytes
+        limit = self._shares.sweeping.limit.bytes
         if limit is None:
             return _BLOCK_ROWS
         row_nbytes = 80 + 3 * max(side.key_nbytes for side in self._gathered)
@@ -187,10 +188,17 @@ class SortJoin(SortJoinState):
             self._start_joining()
             return None
         if self._merge is None:
-            inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
-            self._start_merge(inputs, self._reading, write=True, pairs=self.early)
+            self._start_idle_merge()
             return None
         return self._merge_step(self._merge)
+
+    def _start_idle_merge(self) -> None:
+        """Merge beside the rows in memory. If they leave too little room they go first: they will be written anyway."""
+        if not self._shares.leave_room_for_merging():
+            self._flush()
+            return
+        inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
+        self._start_merge(inputs, self._shares.set_aside_for_merging(), write=True, pairs=self.early)
 
     def _start_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> None:
         if write:
@@ -241,6 +249,7 @@ class SortJoin(SortJoinState):
                 runs = [side.close() for side in merge.output.sides]
                 self._pairs.append(RunPair((runs[0], runs[1]), level + 1))
             self._merge = None
+            self._shares.end_merging()
         return step
 
     # Cleaning up

@@ -12,3 +12,16 @@ class SortOptions(OperatorOptions):
     """How runs are made and merged."""
 
     fan_in: int = option(10, "most runs of a side that one merge takes", least=2, most=1000)
+    split: float | None = option(
+        None, "the left input's part of the memory for making runs; auto: whoever comes first", least=0.01, most=0.99
+    )
+
+    def notes(self) -> tuple[str, ...]:
+        """What a fixed split means for reading."""
+        if self.split is None:
+            return ()
+        left = round(100 * self.split)
+        return (
+            f"a pair of runs has up to {left} % of the memory's rows from the left and {100 - left} % from the right "
+            f"input, and is written when either part is full: read both in that ratio",
+        )

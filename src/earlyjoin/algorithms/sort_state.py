@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
@@ -17,16 +18,13 @@ from earlyjoin.algorithms.run_creation import Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
 from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.algorithms.sort_options import SortOptions
-from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun, page_limit
+from earlyjoin.algorithms.sort_shares import SortShares
+from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
 from earlyjoin.algorithms.sweep_state import load_sweep, save_sweep
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import one_batch
 from earlyjoin.state.snapshot import Snapshot
-
-_READING_SHARE = 1 / 8
-_READING_NBYTES = 32 * 1024
-_SWEEP_SHARE = 0.2
 
 
 @dataclass(slots=True)
@@ -66,18 +64,15 @@ class SortJoinState(Operator):
             SideKeys(side, schema, key, self._order, how.remembers_matched(side))
             for side, schema in enumerate(plan.schemas)
         ]
-        whole = context.budget.limit.bytes
-        least = min(_READING_NBYTES, whole // 2) if whole is not None else 1024
-        self._reading, memory = context.budget.split(_READING_SHARE, least_rows=2, least_bytes=least)
-        self._page_limit = page_limit(self._reading.limit)
-        self._page_being_written = self._reading.account("page being written")
-        self._page_being_written.reserve(self._page_limit.bytes or 0)
-        # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
-        self._sweeping, self._memory = (memory, memory) if whole is None else memory.split(_SWEEP_SHARE)
-        self._gathered = [Gathered(keys, self._memory, flags=keys.numbered) for keys in self._keys]
+        self._shares = SortShares(context.budget, self.options.split)
+        self._page_limit = self._shares.page_limit
+        self._gathered = [
+            Gathered(keys, budget, flags=keys.numbered)
+            for keys, budget in zip(self._keys, self._shares.gathering, strict=True)
+        ]
         self._flags = [MatchedFile(context.spill) if keys.numbered else None for keys in self._keys]
         self._drop = [how.one_match_is_enough(side) for side in range(plan.sides)]
-        self._working = self._memory.account("keys of arriving rows")
+        self._working = [budget.account("keys of arriving rows") for budget in self._shares.gathering]
         self._pairs: list[RunPair] = []
         self._arriving: Arriving | None = None
         self._joining: BlockSweep | None = None
@@ -97,7 +92,7 @@ class SortJoinState(Operator):
 
     def held_bytes(self) -> int:
         """Rows in memory, pages, areas, and what a step works with."""
-        held = sum(side.nbytes for side in self._gathered) + self._page_being_written.bytes
+        held = sum(side.nbytes for side in self._gathered) + self._shares.page_being_written.bytes
         if self._joining is not None:
             held += self._joining.nbytes
         return held + (self._merge.sweep.nbytes if self._merge is not None else 0)
@@ -119,8 +114,9 @@ class SortJoinState(Operator):
             side.clear()
             if flags is not None:
                 flags.delete()
-        self._working.clear()
-        self._page_being_written.clear()
+        for account in self._working:
+            account.clear()
+        self._shares.page_being_written.clear()
 
     def snapshot(self) -> Snapshot:
         """Rows in memory, runs, flags, and where the work stands; keys are made again from the rows."""
@@ -128,6 +124,7 @@ class SortJoinState(Operator):
             values={
                 "phase": self.phase.value,
                 "finishing": self._finishing,
+                "ended": list(self._shares.ended),
                 "over": self._over,
                 "flush_due": self._flush_due,
                 "unmatched": list(self._unmatched),
@@ -171,6 +168,8 @@ class SortJoinState(Operator):
         """Rows into memory, runs into the spill directory, and the work in hand."""
         values = snapshot.values
         self.phase, self._finishing = Phase(values["phase"]), values["finishing"]
+        for ended in np.flatnonzero(values["ended"]):
+            self._shares.end(int(ended))
         self._over, self._flush_due, self._unmatched = values["over"], values["flush_due"], list(values["unmatched"])
         self._order.restore(values["order"])
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
@@ -191,7 +190,7 @@ class SortJoinState(Operator):
             self._restore_merge(snapshot, values["merge"])
 
     def _restore_merge(self, snapshot: Snapshot, values: dict[str, Any]) -> None:
-        budget = self.context.budget if values["whole_memory"] else self._reading
+        budget = self.context.budget if values["whole_memory"] else self._shares.set_aside_for_merging()
         write = bool(values["outputs"])
         self._merge = merge = self._make_merge(values["inputs"], budget, write=write, pairs=values["pairs"])
         if merge.output is not None:

@@ -29,7 +29,7 @@ from earlyjoin.state.spill import Run, RunWriter, SpillDirectory
 _ROW = pa.field("__row", pa.int64(), nullable=False)
 _AREA_ROW_NBYTES = 48
 _AREA_NBYTES = 1024
-_PAGES = 12
+PAGES = 12
 """Pages that the memory for reading is meant to hold: a rest of a page of four runs, a page that comes, pages in areas,
 two pages of output and one being written."""
 
@@ -229,8 +229,8 @@ class MatchedFile:
 def page_limit(budget: MemoryLimit) -> PageLimit:
     """What a page may take so that the smallest merge, of two pairs of runs, has room enough in the memory."""
     return PageLimit(
-        rows=max(1, budget.rows // _PAGES) if budget.rows is not None else None,
-        bytes=max(1, budget.bytes // _PAGES) if budget.bytes is not None else None,
+        rows=max(1, budget.rows // PAGES) if budget.rows is not None else None,
+        bytes=max(1, budget.bytes // PAGES) if budget.bytes is not None else None,
     )
 
 
