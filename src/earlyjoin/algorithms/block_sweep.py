@@ -34,6 +34,11 @@ from earlyjoin.predicates.keys import Int64
 from earlyjoin.state import joined
 from earlyjoin.state.budget import Budget
 
+_FOUND_NBYTES = 4 * 8
+"""Bytes of a pair that a query has found: two numbers, and their copies on the way out."""
+_FOUND_PART = 16
+"""Part of the memory, one in so many, that pairs may take for the sake of large output batches."""
+
 
 @dataclass(slots=True)
 class Query:
@@ -96,11 +101,18 @@ class BlockSweep:
         self.late: list[tuple[int, int]] = []
         self.leaving: list[Block] = []
         self.leaving_at = 0
-        # One more than an area can hold: then a query always gets past a row.
-        most = 1 + max((sequence.page_rows for sequence in sequences), default=0)
-        self.page_rows = most - 1
-        self._pages.reserve(4 * 8 * most)
+        self.page_rows = max((sequence.page_rows for sequence in sequences), default=0)
+        most = self._most_found()
         self._out = (np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
+
+    def _most_found(self) -> int:
+        """Pairs that one query may find, with memory reserved for them: a full batch of output if that is cheap."""
+        # One more than an area can hold: then a query always gets past a row.
+        least, memory = 1 + self.page_rows, self._budget.limit.bytes
+        cheap = self._context.output_rows if memory is None else memory // (_FOUND_PART * _FOUND_NBYTES)
+        most = max(least, min(self._context.output_rows, cheap))
+        self._pages.reserve(_FOUND_NBYTES * most)
+        return most
 
     def _order_pages(self) -> None:
         """All pages by smallest word; ties by sequence and page."""
@@ -415,7 +427,7 @@ class BlockSweep:
     def nbytes(self) -> int:
         """Bytes really held."""
         output = self._output.nbytes if self._output is not None else 0
-        return sum(block.nbytes for block in self.held_blocks) + 4 * 8 * len(self._out[0]) + output
+        return sum(block.nbytes for block in self.held_blocks) + _FOUND_NBYTES * len(self._out[0]) + output
 
     def close(self) -> None:
         """Give everything back."""

@@ -15,6 +15,7 @@ from earlyjoin.algorithms.blocks import MemorySequence
 from earlyjoin.algorithms.sorted_runs import MatchedFile, PageLimit, PageWriter, SideKeys, SortedRun
 from earlyjoin.algorithms.sweep import SweepWords
 from earlyjoin.errors import BudgetExceeded
+from earlyjoin.kernels.merging import merged_order
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Counters
@@ -39,6 +40,8 @@ class Gathered:
         self._sorting = budget.account("sorting")
         self._words: Growable | None = None
         self._matched = Growable(np.bool_, budget.account("flags")) if flags else None
+        self._sorted = np.empty(0, dtype=np.int64)
+        """The first rows in the order of their words: those that the last join sorted."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -98,17 +101,28 @@ class Gathered:
             return []
         words = cast(SweepWords, self._words.data)
         result = []
-        for (start, stop), label in zip(((0, self.joined), (self.joined, len(self))), labels, strict=True):
-            order = self._order(words, start, stop, keys.valid)
+        self._sorted = self._order(self.joined)
+        for rows, label in zip((self._sorted, self._order_of(self.joined, len(self))), labels, strict=True):
+            order = rows if keys.valid is None else rows[keys.valid[rows]]
             if len(order):
                 result.append(
                     MemorySequence(self.side.side, label, page_rows, self.rows, keys, words, self.matched, order)
                 )
         return result
 
-    def _order(self, words: SweepWords, start: int, stop: int, valid: Bool | None) -> Int64:
-        order = start + np.argsort(words[start:stop], kind="stable")
-        return order if valid is None else order[valid[order]]
+    def _order(self, stop: int) -> Int64:
+        """The first rows by word, ties as they came: a merge of those that are in order already with the others."""
+        first = self._sorted if len(self._sorted) <= stop else self._sorted[:0]
+        if len(first) == stop:
+            return first
+        words = cast(SweepWords, cast(Growable, self._words).data)
+        others = self._order_of(len(first), stop)
+        return merged_order(words, first, others) if len(first) else others
+
+    def _order_of(self, start: int, stop: int) -> Int64:
+        words = cast(SweepWords, cast(Growable, self._words).data)
+        order: Int64 = start + np.argsort(words[start:stop], kind="stable")
+        return order
 
     def write(
         self,
@@ -122,7 +136,7 @@ class Gathered:
         """Write all rows as a sorted run and forget them; with ``drop_matched`` those that matched are left out."""
         writer = PageWriter(self.side, directory, counters, limit)
         if len(self) and self._words is not None:
-            order = self._order(cast(SweepWords, self._words.data), 0, len(self), None)
+            order = self._order(len(self))
             if drop_matched and self.matched is not None:
                 order = order[~self.matched[order]]
             numbers = None
@@ -143,6 +157,7 @@ class Gathered:
         self.rows.clear()
         self._keys.clear()
         self._sorting.clear()
+        self._sorted = self._sorted[:0].copy()
         self.joined = 0
         if self._words is not None:
             self._words.clear()

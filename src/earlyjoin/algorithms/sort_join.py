@@ -36,7 +36,7 @@ from earlyjoin.state.sizes import batch_nbytes
 
 _FIRST_JOIN_ROWS = 64
 _PIECE_ROWS = 4096
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 16384
 _BLOCKS = 8
 """Blocks that the share for sweeping in memory is meant to hold."""
 
