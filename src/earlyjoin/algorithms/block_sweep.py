@@ -39,6 +39,9 @@ _FOUND_NBYTES = 4 * 8
 _FOUND_PART = 16
 """Part of the memory, one in so many, that pairs may take for the sake of large output batches."""
 
+Stay = tuple[Int64, Int64]
+"""When rows came into memory, and when they left it."""
+
 
 @dataclass(slots=True)
 class Query:
@@ -221,6 +224,8 @@ class BlockSweep:
         # Pairs of a row that is not finished are found again: so a row number alone says how far a query has come.
         whole = rows[:count] < cursor.row
         here, there = block.swept[rows[:count][whole]], opponent.swept[handles[:count][whole]]
+        if block.stay is not None and opponent.stay is not None:
+            here, there = _not_together(block.stay, here, opponent.stay, there)
         self._context.counters.comparisons += cursor.row - query.row
         query.row = cursor.row
         if query.row >= len(block.keys):
@@ -437,3 +442,9 @@ class BlockSweep:
         self._pages.clear()
         for sequence in self._sequences:
             sequence.close()
+
+
+def _not_together(mine: Stay, here: Int64, theirs: Stay, there: Int64) -> tuple[Int64, Int64]:
+    """The pairs of rows that were never in memory at the same time: the others were joined there."""
+    together = joined.resided_together((mine[0][here], mine[1][here]), (theirs[0][there], theirs[1][there]))
+    return here[~together], there[~together]

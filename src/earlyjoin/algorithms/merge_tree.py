@@ -16,6 +16,8 @@ class RunPair:
     runs: tuple[SortedRun, SortedRun]
     level: int = 0
     """How often its rows were merged."""
+    joined: bool = True
+    """Have the runs been joined with each other?"""
 
     @property
     def pages(self) -> int:

@@ -28,7 +28,7 @@ from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Slice, Step
 from earlyjoin.algorithms.settlement import one_sided
 from earlyjoin.algorithms.sort_state import Arriving, Merge, SortJoinState
-from earlyjoin.algorithms.sorted_runs import PageWriter, too_large
+from earlyjoin.algorithms.sorted_runs import SortedRun, too_large
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
@@ -91,7 +91,7 @@ class SortJoin(SortJoinState):
         if self._joining is not None:
             return self._join_step(self._joining)
         if self._flush_due:
-            self._flush()
+            self._make_runs()
         elif arriving.offset >= arriving.batch.num_rows:
             self._arriving = None
         elif not self._insert_piece(arriving):
@@ -171,15 +171,19 @@ class SortJoin(SortJoinState):
 
     # Runs
 
-    def _flush(self) -> None:
-        """Both sides leave memory as a pair of sorted runs."""
+    def _make_runs(self, *, all_rows: bool = False) -> None:
+        """Rows of both sides leave memory: as many as run creation lets go, or all of them."""
         self._flush_due = False
-        runs = [
-            side.write(self.context.spill, self.context.counters, self._page_limit, flags, drop_matched=drop)
-            for side, flags, drop in zip(self._gathered, self._flags, self._drop, strict=True)
-        ]
+        for number, side in enumerate(self._gathered):
+            to = self._destination(number)
+            side.leave(to) if all_rows else side.make_room(to)
         self.context.counters.flushes += 1
-        self._pairs.append(RunPair((runs[0], runs[1])))
+        left, right = (side.runs for side in self._gathered)
+        # By replacement selection a run has met parts of several runs: the rows know it.
+        met = self.early and not self.options.replacement_selection
+        while (left and right) or (all_rows and (left or right)):
+            runs = [runs.pop(0) if runs else SortedRun() for runs in (left, right)]
+            self._pairs.append(RunPair((runs[0], runs[1]), joined=met))
 
     def _react_step(self) -> Step:
         if self._joining is not None:
@@ -195,7 +199,7 @@ class SortJoin(SortJoinState):
     def _start_idle_merge(self) -> None:
         """Merge beside the rows in memory. If they leave too little room they go first: they will be written anyway."""
         if not self._shares.leave_room_for_merging():
-            self._flush()
+            self._make_runs(all_rows=True)
             return
         inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
         self._start_merge(inputs, self._shares.set_aside_for_merging(), write=True, pairs=self.early)
@@ -211,14 +215,10 @@ class SortJoin(SortJoinState):
         counters = self.context.counters
         sequences: list[Sequence] = []
         for side, keys in enumerate(self._keys):
-            # Runs of one pair were joined with each other, unless nothing is joined before the last merge.
-            first = 0 if self.early else side * len(chosen)
-            sequences += [
-                RunSequence(
-                    keys, first + n, pair.runs[side], self._flags[side], counters, drop_matched=self._drop[side]
-                )
-                for n, pair in enumerate(chosen)
-            ]
+            for n, pair in enumerate(chosen):
+                label = n if pair.joined else n + side * len(chosen)
+                run, flags = pair.runs[side], self._flags[side]
+                sequences.append(RunSequence(keys, label, run, flags, counters, drop_matched=self._drop[side]))
         output = None
         if write:
             sides = [self._side_output(side, chosen, budget) for side in range(self.plan.sides)]
@@ -231,7 +231,7 @@ class SortJoin(SortJoinState):
 
     def _side_output(self, side: int, chosen: list[RunPair], budget: Budget) -> SideOutput:
         keys = self._keys[side]
-        writer = PageWriter(keys, self.context.spill, self.context.counters, self._page_limit)
+        writer = self._destination(side).writer(keys)
         page_rows = max(pair.runs[side].page_rows for pair in chosen)
         return SideOutput(keys, writer, budget, page_rows, drop_matched=self._drop[side])
 
@@ -247,7 +247,7 @@ class SortJoin(SortJoinState):
                     run.delete()
             if merge.output is not None:
                 runs = [side.close() for side in merge.output.sides]
-                self._pairs.append(RunPair((runs[0], runs[1]), level + 1))
+                self._pairs.append(RunPair((runs[0], runs[1]), level + 1, joined=merge.sweep.pairs))
             self._merge = None
             self._shares.end_merging()
         return step
@@ -257,14 +257,15 @@ class SortJoin(SortJoinState):
     def _finish_step(self) -> Step:
         if self._joining is not None:
             return self._join_step(self._joining)
-        if any(map(len, self._gathered)):
-            in_memory = not self._pairs
+        has_written = any(side.has_written for side in self._gathered)
+        if any(map(len, self._gathered)) or has_written:
+            in_memory = not self._pairs and not has_written
             if self._unjoined() and (self.early or in_memory):
                 self._start_joining()
                 return None
             if in_memory:
                 return self._unmatched_in_memory()
-            self._flush()
+            self._make_runs(all_rows=True)
         elif self._merge is not None:
             return self._merge_step(self._merge)
         elif self._pairs:
@@ -276,7 +277,7 @@ class SortJoin(SortJoinState):
     def _start_last_merges(self) -> None:
         """Merge until one merge, which writes nothing, can take all; a strict sort-merge join: until one is left."""
         count, most = len(self._pairs), 1 if self.strict else self.options.fan_in
-        if self.early and count == 1 and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
+        if count == 1 and self._pairs[0].joined and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
             self._over = True  # both runs were joined when they were written
         elif count <= most:
             self._start_merge(list(range(count)), self.context.budget, write=False, pairs=True)

@@ -16,12 +16,17 @@ class SortOptions(OperatorOptions):
         None, "the left input's part of the memory for making runs; auto: whoever comes first", least=0.01, most=0.99
     )
 
+    replacement_selection: bool = option(False, "runs of about twice the memory, for more work in memory")
+
     def notes(self) -> tuple[str, ...]:
-        """What a fixed split means for reading."""
-        if self.split is None:
-            return ()
-        left = round(100 * self.split)
-        return (
-            f"a pair of runs has up to {left} % of the memory's rows from the left and {100 - left} % from the right "
-            f"input, and is written when either part is full: read both in that ratio",
-        )
+        """What the choices mean."""
+        notes = []
+        if self.split is not None:
+            left = round(100 * self.split)
+            notes.append(
+                f"a pair of runs has up to {left} % of the memory's rows from the left and {100 - left} % from the "
+                f"right input, and is written when either part is full: read both in that ratio"
+            )
+        if self.replacement_selection:
+            notes.append("rows on disk carry 16 bytes more: when they were in memory")
+        return tuple(notes)

@@ -14,7 +14,8 @@ from earlyjoin.algorithms.block_sweep import BlockSweep
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
-from earlyjoin.algorithms.run_creation import Gathered
+from earlyjoin.algorithms.replacement_selection import Selected
+from earlyjoin.algorithms.run_creation import Destination, Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
 from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.algorithms.sort_options import SortOptions
@@ -61,15 +62,18 @@ class SortJoinState(Operator):
         self._settle = Settlement(plan, rest, context)
         self._order, self._make_area = sweep_or_scan(key)
         self._keys = [
-            SideKeys(side, schema, key, self._order, how.remembers_matched(side))
+            SideKeys(
+                side,
+                schema,
+                key,
+                self._order,
+                how.remembers_matched(side),
+                stamped=self.options.replacement_selection and self.early,
+            )
             for side, schema in enumerate(plan.schemas)
         ]
         self._shares = SortShares(context.budget, self.options.split)
-        self._page_limit = self._shares.page_limit
-        self._gathered = [
-            Gathered(keys, budget, flags=keys.numbered)
-            for keys, budget in zip(self._keys, self._shares.gathering, strict=True)
-        ]
+        self._gathered = [self._rows_in_memory(keys) for keys in self._keys]
         self._flags = [MatchedFile(context.spill) if keys.numbered else None for keys in self._keys]
         self._drop = [how.one_match_is_enough(side) for side in range(plan.sides)]
         self._working = [budget.account("keys of arriving rows") for budget in self._shares.gathering]
@@ -81,6 +85,18 @@ class SortJoinState(Operator):
         self._finishing = False
         self._over = False
         self._unmatched = [0] * plan.sides
+
+    def _rows_in_memory(self, keys: SideKeys) -> Gathered:
+        budget = self._shares.gathering[keys.side]
+        if self.options.replacement_selection:
+            return Selected(keys, budget, self.context.ticks, flags=keys.numbered)
+        return Gathered(keys, budget, flags=keys.numbered)
+
+    def _destination(self, side: int) -> Destination:
+        context = self.context
+        return Destination(
+            context.spill, context.counters, self._shares.page_limit, self._flags[side], self._drop[side]
+        )
 
     @abstractmethod
     def _make_joining(self, page_rows: int) -> BlockSweep:
@@ -112,6 +128,7 @@ class SortJoinState(Operator):
         self._pairs = []
         for side, flags in zip(self._gathered, self._flags, strict=True):
             side.clear()
+            side.delete_runs()
             if flags is not None:
                 flags.delete()
         for account in self._working:
@@ -129,19 +146,20 @@ class SortJoinState(Operator):
                 "flush_due": self._flush_due,
                 "unmatched": list(self._unmatched),
                 "order": self._order.state(),
-                "joined": [side.joined for side in self._gathered],
                 "arriving": None,
                 "joining": None,
                 "merge": None,
             }
         )
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
-            saved.tables[f"rows-{number}"] = pa.Table.from_batches([side.all_rows()])
-            if side.matched is not None:
-                saved.arrays[f"matched-{number}"] = side.matched.copy()
+            saved.values[f"rows-{number}"] = side.save(saved, f"rows-{number}")
             saved.values[f"flags-{number}"] = flags.save(saved, f"flags-{number}") if flags is not None else 0
         saved.values["pairs"] = [
-            {"level": pair.level, "runs": [run.save(saved, f"run-{n}-{side}") for side, run in enumerate(pair.runs)]}
+            {
+                "level": pair.level,
+                "joined": pair.joined,
+                "runs": [run.save(saved, f"run-{n}-{side}") for side, run in enumerate(pair.runs)],
+            }
             for n, pair in enumerate(self._pairs)
         ]
         if self._arriving is not None:
@@ -173,13 +191,12 @@ class SortJoinState(Operator):
         self._over, self._flush_due, self._unmatched = values["over"], values["flush_due"], list(values["unmatched"])
         self._order.restore(values["order"])
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
-            side.restore(one_batch(snapshot.tables[f"rows-{number}"]), snapshot.arrays.get(f"matched-{number}"))
-            side.joined = values["joined"][number]
+            side.load(snapshot, f"rows-{number}", values[f"rows-{number}"], self._destination(number))
             if flags is not None:
                 flags.load(snapshot, f"flags-{number}", values[f"flags-{number}"])
         for pair in values["pairs"]:
             left, right = (SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
-            self._pairs.append(RunPair((left, right), pair["level"]))
+            self._pairs.append(RunPair((left, right), pair["level"], pair["joined"]))
         if values["arriving"] is not None:
             place = values["arriving"]
             self._arriving = Arriving(place["side"], one_batch(snapshot.tables["arriving"]), place["offset"])
