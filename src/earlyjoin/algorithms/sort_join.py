@@ -25,10 +25,12 @@ from earlyjoin.algorithms.block_sweep import BlockSweep
 from earlyjoin.algorithms.blocks import RunSequence, Sequence
 from earlyjoin.algorithms.merge_output import MergeOutput, SideOutput
 from earlyjoin.algorithms.merge_tree import RunPair
+from earlyjoin.algorithms.ordered_sweep import OrderedSweep
 from earlyjoin.algorithms.protocol import Slice, Step
 from earlyjoin.algorithms.settlement import one_sided
 from earlyjoin.algorithms.sort_state import Arriving, Merge, SortJoinState
 from earlyjoin.algorithms.sorted_runs import SortedRun, too_large
+from earlyjoin.algorithms.sweep_state import Sweep
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
@@ -146,12 +148,17 @@ class SortJoin(SortJoinState):
     def _start_joining(self) -> None:
         self._joining = self._make_joining(self._block_rows())
 
-    def _make_joining(self, page_rows: int) -> BlockSweep:
+    def _make_joining(self, page_rows: int) -> Sweep:
         """Sort both sides. Rows that were joined before have label 0 on both, so only new pairs are met."""
         sequences: list[Sequence] = []
         for side, gathered in enumerate(self._gathered):
             sequences += gathered.sequences((0, 1 + side), page_rows)
+        if self._eps is not None:
+            return self._ordered(self._shares.sweeping, sequences, self._eps)
         return BlockSweep(self.plan, self.context, self._shares.sweeping, self._settle, self._make_area, sequences)
+
+    def _ordered(self, budget: Budget, sequences: list[Sequence], eps: int | float) -> OrderedSweep:
+        return OrderedSweep(self.plan, self.context, budget, self._settle, self._make_area, sequences, eps)
 
     def _block_rows(self) -> int:
         limit = self._shares.sweeping.limit.bytes
@@ -160,7 +167,7 @@ class SortJoin(SortJoinState):
         row_nbytes = 80 + 3 * max(side.key_nbytes for side in self._gathered)
         return int(np.clip(limit / _BLOCKS / row_nbytes, 1, _BLOCK_ROWS))
 
-    def _join_step(self, joining: BlockSweep) -> Step:
+    def _join_step(self, joining: Sweep) -> Step:
         step = joining.step()
         if joining.done:
             joining.close()
@@ -219,6 +226,8 @@ class SortJoin(SortJoinState):
                 label = n if pair.joined else n + side * len(chosen)
                 run, flags = pair.runs[side], self._flags[side]
                 sequences.append(RunSequence(keys, label, run, flags, counters, drop_matched=self._drop[side]))
+        if self._eps is not None and not write:
+            return Merge(inputs, self._ordered(budget, sequences, self._eps), None, budget is self.context.budget)
         output = None
         if write:
             sides = [self._side_output(side, chosen, budget) for side in range(self.plan.sides)]

@@ -18,6 +18,8 @@ class SortOptions(OperatorOptions):
 
     replacement_selection: bool = option(False, "runs of about twice the memory, for more work in memory")
 
+    sorted_output: bool = option(False, "results in the order of the left key, none before every input has ended")
+
     def notes(self) -> tuple[str, ...]:
         """What the choices mean."""
         notes = []
@@ -29,4 +31,9 @@ class SortOptions(OperatorOptions):
             )
         if self.replacement_selection:
             notes.append("rows on disk carry 16 bytes more: when they were in memory")
+        if self.sorted_output:
+            notes.append(
+                "results come in the order of the left key: none before every input has ended and both are sorted, "
+                "which writes and reads every row that does not fit into memory once more than results in any order"
+            )
         return tuple(notes)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.block_sweep import BlockSweep
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
@@ -19,9 +18,10 @@ from earlyjoin.algorithms.run_creation import Destination, Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
 from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.algorithms.sort_options import SortOptions
+from earlyjoin.algorithms.sort_order import order_reach
 from earlyjoin.algorithms.sort_shares import SortShares
 from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
-from earlyjoin.algorithms.sweep_state import load_sweep, save_sweep
+from earlyjoin.algorithms.sweep_state import Sweep, load_sweep, save_sweep
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import one_batch
@@ -42,7 +42,7 @@ class Merge:
     """Pairs of runs being merged. ``inputs`` are their places in the list of pairs; new pairs come behind them."""
 
     inputs: list[int]
-    sweep: BlockSweep
+    sweep: Sweep
     output: MergeOutput | None
     whole_memory: bool
 
@@ -51,16 +51,19 @@ class SortJoinState(Operator):
     """Everything that a sort-based join remembers."""
 
     options_type = SortOptions
-    early: ClassVar[bool]
-    strict: ClassVar[bool] = False
+    early: bool
+    strict: bool = False
 
     def __init__(self, plan: Plan, context: Context) -> None:
         super().__init__(plan, context)
         self.options = context.own_options(SortOptions)
         key, rest = registry.driver(plan, self.description)
         self._key, how = key, plan.how
+        if self.options.sorted_output:
+            self.early, self.strict = False, True
         self._settle = Settlement(plan, rest, context)
         self._order, self._make_area = sweep_or_scan(key)
+        self._eps = order_reach(plan, key, self._order) if self.options.sorted_output else None
         self._keys = [
             SideKeys(
                 side,
@@ -79,7 +82,7 @@ class SortJoinState(Operator):
         self._working = [budget.account("keys of arriving rows") for budget in self._shares.gathering]
         self._pairs: list[RunPair] = []
         self._arriving: Arriving | None = None
-        self._joining: BlockSweep | None = None
+        self._joining: Sweep | None = None
         self._flush_due = False
         self._merge: Merge | None = None
         self._finishing = False
@@ -99,7 +102,7 @@ class SortJoinState(Operator):
         )
 
     @abstractmethod
-    def _make_joining(self, page_rows: int) -> BlockSweep:
+    def _make_joining(self, page_rows: int) -> Sweep:
         """A join of the rows in memory, cut into blocks of so many rows."""
 
     @abstractmethod
