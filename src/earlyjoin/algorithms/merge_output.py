@@ -34,6 +34,11 @@ class SideOutput:
         self._marks: list[Int64] = []
 
     @property
+    def run(self) -> SortedRun:
+        """What is written so far."""
+        return self._writer.run
+
+    @property
     def nbytes(self) -> int:
         """Bytes really held."""
         return self._rows.nbytes + self._row_nbytes * self._page_rows

@@ -48,16 +48,21 @@ def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
     Never fewer than two; whether these fit is found out by trying.
     """
     for count in range(len(pairs), 2, -1):
-        runs = [run for pair in pairs[:count] for run in pair.runs]
-        if limit.rows is not None:
-            # Single rows are written on as soon as they are read: they leave no rest.
-            rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
-        else:
-            assert limit.bytes is not None
-            rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-        if rest + 5 * page <= most:
+        if fits(pairs[:count], limit):
             return count
     return min(2, len(pairs))
+
+
+def fits(pairs: Sequence[RunPair], limit: MemoryLimit) -> bool:
+    """Is the memory enough to merge all of the pairs?"""
+    runs = [run for pair in pairs for run in pair.runs]
+    if limit.rows is not None:
+        # Single rows are written on as soon as they are read: they leave no rest.
+        rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
+    return rest + 5 * page <= most
 
 
 def _longest(runs: list[SortedRun]) -> int:

@@ -14,6 +14,7 @@ the memory of a page of each side is enough, and the order still holds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,6 +186,11 @@ class OrderedSweep:
     def _forget_right(self) -> None:
         for page in list(self._held):
             self._forget(page)
+
+    def give_back(self, enough: Callable[[], bool]) -> None:
+        """Forget right pages, which come back when they are needed; not while pairs of them wait to go out."""
+        if self._found is None and not enough():
+            self._forget_right()
 
     # Pairs
 

@@ -26,7 +26,7 @@ from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.conjunction import BoundConjunction
 from earlyjoin.predicates.keys import Int64
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters, Phase
 from earlyjoin.state.rows import Rows
@@ -127,6 +127,8 @@ class Operator(ABC):
     description: ClassVar[Description]
     options_type: ClassVar[type[OperatorOptions]] = OperatorOptions
     """What can be chosen about it."""
+    gives_memory_back: ClassVar[bool] = False
+    """Can it go on with less memory than it holds?"""
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.plan = plan
@@ -174,6 +176,19 @@ class Operator(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of memory and files. Idempotent."""
+
+    def check_memory(self, limit: MemoryLimit) -> None:  # noqa: B027 - most operators can work with any limit
+        """Raise InputError if it could not go on with this limit from now on."""
+
+    def give_back(self, limit: MemoryLimit) -> bool:
+        """Its memory is to become this small: hold less from the next step on. True when it can go on with that.
+
+        Called before each step until what it holds fits.
+        """
+        return True
+
+    def memory_changed(self) -> None:  # noqa: B027 - most operators look at the limit when they need it
+        """The limit of its budget has changed."""
 
     def count(self, step: Step) -> Step:
         """Book results under the present phase."""

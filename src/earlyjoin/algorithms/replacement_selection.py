@@ -120,6 +120,11 @@ class Selected(Gathered):
         self._writer, self._frontier = None, None
 
     @property
+    def unfinished_runs(self) -> list[SortedRun]:
+        """Runs that nobody has taken yet, and what is being written."""
+        return [*self.runs, *([self._writer.run] if self._writer is not None else [])]
+
+    @property
     def has_written(self) -> bool:
         """Has it written rows that are in no run handed over yet?"""
         return super().has_written or self._writer is not None

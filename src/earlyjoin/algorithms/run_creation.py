@@ -176,6 +176,11 @@ class Gathered:
                 part.keep(index)
 
     @property
+    def unfinished_runs(self) -> list[SortedRun]:
+        """Runs that nobody has taken yet, and what is being written."""
+        return list(self.runs)
+
+    @property
     def has_written(self) -> bool:
         """Has it written rows that are in no run handed over yet?"""
         return bool(self.runs)

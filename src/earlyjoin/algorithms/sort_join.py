@@ -78,7 +78,16 @@ class SortJoin(SortJoinState):
             return False
         if self._joining is not None or self._merge is not None or (self.early and self._unjoined()):
             return True
-        return bool(merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in))
+        return (self._must_shrink() and any(map(len, self._gathered))) or bool(self._mergeable())
+
+    def _mergeable(self) -> list[int]:
+        """The pairs of runs to merge in idle time."""
+        inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
+        if self._shares.has_shrunk:  # pages may be too large for the part of the memory that idle merges have
+            some = [self._pairs[number] for number in inputs[:2]]
+            if not some or not merge_tree.fits(some, self._shares.for_merging(self.context.budget.limit)):
+                return []
+        return inputs
 
     def resume(self) -> Iterator[Step]:
         """Go on with the arriving batch, or with the clean-up."""
@@ -92,6 +101,8 @@ class SortJoin(SortJoinState):
     def _arrive_step(self, arriving: Arriving) -> Step:
         if self._joining is not None:
             return self._join_step(self._joining)
+        if self._must_shrink() and (any(map(len, self._gathered)) or self._merge is not None):
+            return self._shrink_step()
         if self._flush_due:
             self._make_runs()
         elif arriving.offset >= arriving.batch.num_rows:
@@ -100,6 +111,16 @@ class SortJoin(SortJoinState):
             self._make_room(arriving)
         elif self.early and self._join_is_due():
             self._start_joining()
+        return None
+
+    def _shrink_step(self) -> Step:
+        """The memory is to become smaller: everything leaves it, as when it is full."""
+        if self.early and self._unjoined():
+            self._start_joining()
+        elif any(map(len, self._gathered)):
+            self._make_runs(all_rows=True)
+        elif self._merge is not None:
+            return self._merge_step(self._merge)
         return None
 
     def _insert_piece(self, arriving: Arriving) -> bool:
@@ -198,6 +219,9 @@ class SortJoin(SortJoinState):
         if self.early and self._unjoined():
             self._start_joining()
             return None
+        if self._must_shrink() and any(map(len, self._gathered)):
+            self._make_runs(all_rows=True)
+            return None
         if self._merge is None:
             self._start_idle_merge()
             return None
@@ -208,8 +232,7 @@ class SortJoin(SortJoinState):
         if not self._shares.leave_room_for_merging():
             self._make_runs(all_rows=True)
             return
-        inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
-        self._start_merge(inputs, self._shares.set_aside_for_merging(), write=True, pairs=self.early)
+        self._start_merge(self._mergeable(), self._shares.set_aside_for_merging(), write=True, pairs=self.early)
 
     def _start_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> None:
         if write:
@@ -268,7 +291,7 @@ class SortJoin(SortJoinState):
             return self._join_step(self._joining)
         has_written = any(side.has_written for side in self._gathered)
         if any(map(len, self._gathered)) or has_written:
-            in_memory = not self._pairs and not has_written
+            in_memory = not self._pairs and not has_written and not self._may_shrink_now()
             if self._unjoined() and (self.early or in_memory):
                 self._start_joining()
                 return None
@@ -282,6 +305,11 @@ class SortJoin(SortJoinState):
         else:
             self._over = True
         return None
+
+    def _may_shrink_now(self) -> bool:
+        """May and must rows leave memory that would have stayed there to the end?"""
+        untouched = (self.early or self._unjoined()) and not any(self._unmatched)
+        return untouched and self._must_shrink()
 
     def _start_last_merges(self) -> None:
         """Merge until one merge, which writes nothing, can take all; a strict sort-merge join: until one is left."""

@@ -33,6 +33,8 @@ class SortShares:
         self.page_limit = page_limit(self._merging.limit)
         self.page_being_written = self._merging.account("page being written")
         self.page_being_written.reserve(self.page_limit.bytes or 0)
+        self.has_shrunk = False
+        """Are there pages on disk that were written for a larger memory?"""
         self._making_runs = budget.part(_beside_a_page)
         self.ended = [False, False]
         # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
@@ -40,6 +42,17 @@ class SortShares:
         self.sweeping, rows = (runs, runs) if budget.limit.bytes is None else runs.split(_SWEEP_SHARE)
         self._is_split = split is not None
         self.gathering: tuple[Budget, Budget] = rows.split(split) if split is not None else (rows, rows)
+
+    def prepare_for(self, limit: MemoryLimit) -> None:
+        """From now on write pages that suit a memory of this size, if it is the smaller one."""
+        pages = page_limit(_for_merging(limit))
+        if pages < self.page_limit:
+            self.page_being_written.release((self.page_limit.bytes or 0) - (pages.bytes or 0))
+            self.page_limit, self.has_shrunk = pages, True
+
+    def for_merging(self, whole: MemoryLimit) -> MemoryLimit:
+        """What merges in idle time get of a whole."""
+        return _for_merging(whole)
 
     def leave_room_for_merging(self) -> bool:
         """Do the rows in memory leave the part for merging free?"""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms import registry
+from earlyjoin.algorithms import merge_tree, registry
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
@@ -20,9 +20,10 @@ from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.algorithms.sort_options import SortOptions
 from earlyjoin.algorithms.sort_order import order_reach
 from earlyjoin.algorithms.sort_shares import SortShares
-from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
+from earlyjoin.algorithms.sorted_runs import PAGES, MatchedFile, SideKeys, SortedRun
 from earlyjoin.algorithms.sweep_state import Sweep, load_sweep, save_sweep
-from earlyjoin.state.budget import Budget
+from earlyjoin.errors import InputError
+from earlyjoin.state.budget import Budget, MemoryLimit, format_bytes
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import one_batch
 from earlyjoin.state.snapshot import Snapshot
@@ -51,6 +52,7 @@ class SortJoinState(Operator):
     """Everything that a sort-based join remembers."""
 
     options_type = SortOptions
+    gives_memory_back = True
     early: bool
     strict: bool = False
 
@@ -88,6 +90,8 @@ class SortJoinState(Operator):
         self._finishing = False
         self._over = False
         self._unmatched = [0] * plan.sides
+        self._smaller: MemoryLimit | None = None
+        """The limit that is waited for: see :mod:`earlyjoin.algorithms.resizing`."""
 
     def _rows_in_memory(self, keys: SideKeys) -> Gathered:
         budget = self._shares.gathering[keys.side]
@@ -108,6 +112,49 @@ class SortJoinState(Operator):
     @abstractmethod
     def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
         """A merge of some pairs of runs."""
+
+    def check_memory(self, limit: MemoryLimit) -> None:
+        """Pages on disk must be small enough to be merged in the memory."""
+        runs = [run for pair in self._pairs for run in pair.runs]
+        runs += [run for side in self._gathered for run in side.unfinished_runs]
+        if self._merge is not None and self._merge.output is not None:
+            runs += [output.run for output in self._merge.output.sides]
+        if limit.rows is not None:
+            needed, given = PAGES * max((run.page_rows for run in runs if run.page_rows > 1), default=0), limit.rows
+            text = f"{needed:,} rows"
+        else:
+            needed, given = PAGES * max((run.footprint for run in runs), default=0), limit.bytes or 0
+            text = format_bytes(needed)
+        if needed > given:
+            raise InputError(
+                f"pages that were written for a larger memory need {text} to be merged, and of the memory asked for "
+                f"{self.description.name} would get {limit}; ask for more, or pause and start again with less"
+            )
+
+    def give_back(self, limit: MemoryLimit) -> bool:
+        """Rows in memory leave it in the next steps, merges park what they can; what is at work is finished first."""
+        self._smaller = limit
+        self._shares.prepare_for(limit)
+        if self._joining is not None:
+            return False
+        if self._merge is None:
+            return True
+        merge, chosen = self._merge, [self._pairs[number] for number in self._merge.inputs]
+        if merge.output is not None:
+            mine = limit if merge.whole_memory else self._shares.for_merging(limit)
+            if not merge_tree.fits(chosen, mine):
+                return False
+        merge.sweep.give_back(lambda: self.context.budget.would_fit(limit))
+        return True
+
+    def memory_changed(self) -> None:
+        """The smaller limit is in force, or a larger one."""
+        self._smaller = None
+        self._settle.memory_changed(self.context)
+
+    def _must_shrink(self) -> bool:
+        """Is more held than the limit that is waited for allows?"""
+        return self._smaller is not None and not self.context.budget.would_fit(self._smaller)
 
     def held_bytes(self) -> int:
         """Rows in memory, pages, areas, and what a step works with."""

@@ -34,12 +34,15 @@ class Driver:
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
     estimating: Estimating | None = None
+    between_steps: Callable[[], None] = lambda: None
+    """What the runtime has to look after while the operator's state is complete."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         for step in self._steps():
             if step is not None:
                 yield step
+            self.between_steps()
             if self.stopping():
                 return
 

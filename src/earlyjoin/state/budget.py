@@ -136,6 +136,12 @@ class Budget:
             assert self._share is not None
             self.resize(self._share(self._parent.limit))
 
+    def limit_if(self, whole: MemoryLimit) -> MemoryLimit:
+        """What the limit here would be if that were the limit of all."""
+        if self._parent is None or self._share is None:
+            return whole
+        return self._share(self._parent.limit_if(whole))
+
     def would_fit(self, limit: MemoryLimit) -> bool:
         """Is what is held no more than ``limit`` would allow, here and in every part?"""
         with self._lock:
