@@ -48,7 +48,7 @@ class Resizing:
             return
         part = self._operator.context.budget
         mine = part.limit_if(self.asked)
-        if not self._operator.give_back(mine) or not part.would_fit(mine):
+        if _smaller(mine, part.limit) and not (self._operator.give_back(mine) and part.would_fit(mine)):
             return
         if part is not self._budget:
             part.resize(mine)
@@ -56,3 +56,7 @@ class Resizing:
             self._budget.resize(self.asked)
             self.asked = None
             self._operator.memory_changed()
+
+
+def _smaller(limit: MemoryLimit, other: MemoryLimit) -> bool:
+    return (limit.bytes or limit.rows or 0) < (other.bytes or other.rows or 0)

@@ -122,7 +122,7 @@ class Execution:
         self.resizing.ask(limit)
         if self.resizing.asked is not None:
             # Readers must not fill the old buffer again while the operator gives back.
-            self._input_budget.resize(self._input_budget.limit_if(limit))
+            self._input_budget.resize_parts(limit)
         rows = _output_rows(self.plan.output.schema, self._context.budget.limit_if(limit), self._options.batch_rows)
         self._context.output_rows = min(self._context.output_rows, rows)
 

@@ -142,6 +142,17 @@ class Budget:
             return whole
         return self._share(self._parent.limit_if(whole))
 
+    def resize_parts(self, whole: MemoryLimit) -> None:
+        """Give the smallest parts the limits they would have in that whole; those above them stay as they are.
+
+        So a part that holds too much keeps others from growing again, and from nothing else.
+        """
+        with self._lock:
+            for part in self._parts:
+                part.resize_parts(whole)
+            if not self._parts:
+                self.resize(self.limit_if(whole))
+
     def would_fit(self, limit: MemoryLimit) -> bool:
         """Is what is held no more than ``limit`` would allow, here and in every part?"""
         with self._lock:
