@@ -76,12 +76,12 @@ def test_rows_that_stayed_in_memory_together_are_joined_there(tmp_path: Path, mo
 
 
 def test_input_in_order_makes_one_run(tmp_path: Path) -> None:
-    keys = [np.arange(1000), np.arange(1000)]
+    keys = [np.arange(300), np.arange(300)]
     join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="64rows", options=SELECTION)
     found = feed(join, keys, 5)
-    assert found + len(join.finish()) == 1000
-    assert found > 900, "rows of both sides were in memory together"
-    assert join.counters.tuples_written < 2100, "nothing is merged twice"
+    assert found + len(join.finish()) == 300
+    assert found > 270, "rows of both sides were in memory together"
+    assert join.counters.tuples_written < 660, "nothing is merged twice"
     join.close()
 
 
@@ -90,11 +90,11 @@ def test_strings_and_nested_columns_close_up(tmp_path: Path) -> None:
     schema = pa.schema([("k", pa.string()), ("list", pa.list_(pa.int64())), ("flag", pa.bool_())])
     rows = [
         {"k": f"{'x' * int(rng.integers(0, 20))}{k % 40}", "list": [k] * int(k % 3), "flag": None if k % 5 else True}
-        for k in range(600)
+        for k in range(400)
     ]
     join = Join("pmj", schema, schema, tmp_path, memory="96KiB", options=SELECTION, output_rows=4096)
     found = []
-    for start in range(0, 600, 20):
+    for start in range(0, 400, 20):
         piece = pa.RecordBatch.from_pylist(rows[start : start + 20], schema=schema)
         for side in (0, 1):
             found += join.arrive(side, piece)

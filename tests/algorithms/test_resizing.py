@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ class Resized(Run):
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=15)
 def test_changes_at_any_step(name: str, data: st.DataObject) -> None:
     kind = next(kind for kind in KINDS if kind.name == name)
-    scenario = data.draw(scenarios(kind, spills=True))
+    scenario = replace(data.draw(scenarios(kind, spills=True)), operator_share=1.0)
     sizes = st.sampled_from(
         [MemoryLimit(rows=n) for n in SIZES["rows"] if n >= 8]
         if scenario.memory.rows is not None

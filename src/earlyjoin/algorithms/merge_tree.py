@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from earlyjoin.algorithms.sorted_runs import SortedRun
 from earlyjoin.state.budget import MemoryLimit
 
+_MOST_BLOCK_ROWS = 16384
+"""Rows of a block beyond which it does not get faster."""
+
 
 @dataclass(slots=True)
 class RunPair:
@@ -53,8 +56,8 @@ def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
     return min(2, len(pairs))
 
 
-def fits(pairs: Sequence[RunPair], limit: MemoryLimit) -> bool:
-    """Is the memory enough to merge all of the pairs?"""
+def fits(pairs: Sequence[RunPair], limit: MemoryLimit, pages_at_once: int = 1) -> bool:
+    """Is the memory enough to merge all of the pairs, so many pages of a run at once?"""
     runs = [run for pair in pairs for run in pair.runs]
     if limit.rows is not None:
         # Single rows are written on as soon as they are read: they leave no rest.
@@ -62,7 +65,24 @@ def fits(pairs: Sequence[RunPair], limit: MemoryLimit) -> bool:
     else:
         assert limit.bytes is not None
         rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-    return rest + 5 * page <= most
+    return pages_at_once * (rest + 5 * page) <= most
+
+
+def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
+    """How many pages of a run a merge may read as one block: more in a larger memory, so that blocks meet less often.
+
+    Room is for two blocks of each run, and for five more.
+    """
+    runs = [run for pair in pairs for run in pair.runs if run.pages]
+    if not runs:
+        return 1
+    if limit.rows is not None:
+        needed, most = sum(2 * run.page_rows for run in runs) + 5 * max(run.page_rows for run in runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        needed, most = sum(2 * run.footprint for run in runs) + 5 * _largest(runs), limit.bytes
+    longest = max(run.page_rows for run in runs)
+    return max(1, min(most // max(1, needed), _MOST_BLOCK_ROWS // longest))
 
 
 def _longest(runs: list[SortedRun]) -> int:

@@ -28,8 +28,9 @@ from earlyjoin.algorithms.sweep import AreaMaker, SweepCursor
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Budget
-from earlyjoin.state.many_rows import ManyRows
+from earlyjoin.state.rows import Rows
 from earlyjoin.state.snapshot import Snapshot
+from earlyjoin.state.stacked import StackedRows
 
 _PAIR_NBYTES = 64
 """Bytes a pair while it is found and put into order."""
@@ -76,7 +77,6 @@ class OrderedSweep:
         eps: int | float,
     ) -> None:
         self.done = len(sequences) < 2
-        self._schema = plan.schemas[1]
         self._context, self._settle, self._make_area, self._budget = context, settle, make_area, budget
         self._sequences = sequences
         self._reach = Reach(eps)
@@ -266,7 +266,8 @@ class OrderedSweep:
         self._found = (i[most:], j[most:]) if len(i) > most else None
         if self._found is None:
             self._finding.clear()
-        right = ManyRows(self._schema, [self._held[page].rows for page in sorted(self._held)])
+        parts = [self._held[page].rows for page in sorted(self._held)]
+        right: Rows = StackedRows(parts) if len(parts) > 1 else parts[0]
         return self._settle((left.rows, right), i[:most], j[:most], (None, None))
 
     # State

@@ -237,9 +237,10 @@ class SortJoin(SortJoinState):
     def _start_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> None:
         if write:
             inputs = inputs[: merge_tree.fitting([self._pairs[number] for number in inputs], budget.limit)]
-        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs)
+        at_once = merge_tree.pages_at_once([self._pairs[number] for number in inputs], budget.limit)
+        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs, pages_at_once=at_once)
 
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
         counters = self.context.counters
@@ -248,9 +249,14 @@ class SortJoin(SortJoinState):
             for n, pair in enumerate(chosen):
                 label = n if pair.joined else n + side * len(chosen)
                 run, flags = pair.runs[side], self._flags[side]
-                sequences.append(RunSequence(keys, label, run, flags, counters, drop_matched=self._drop[side]))
+                sequences.append(
+                    RunSequence(
+                        keys, label, run, flags, counters, drop_matched=self._drop[side], pages_at_once=pages_at_once
+                    )
+                )
         if self._eps is not None and not write:
-            return Merge(inputs, self._ordered(budget, sequences, self._eps), None, budget is self.context.budget)
+            ordered = self._ordered(budget, sequences, self._eps)
+            return Merge(inputs, ordered, None, budget is self.context.budget, pages_at_once)
         output = None
         if write:
             sides = [self._side_output(side, chosen, budget) for side in range(self.plan.sides)]
@@ -259,7 +265,7 @@ class SortJoin(SortJoinState):
             self.plan, self.context, budget, self._settle, self._make_area, sequences,
             output=output, pairs=pairs, unmatched=not write,
         )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget)
+        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
 
     def _side_output(self, side: int, chosen: list[RunPair], budget: Budget) -> SideOutput:
         keys = self._keys[side]

@@ -46,6 +46,7 @@ class Merge:
     sweep: Sweep
     output: MergeOutput | None
     whole_memory: bool
+    pages_at_once: int
 
 
 class SortJoinState(Operator):
@@ -110,7 +111,7 @@ class SortJoinState(Operator):
         """A join of the rows in memory, cut into blocks of so many rows."""
 
     @abstractmethod
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs."""
 
     def check_memory(self, limit: MemoryLimit) -> None:
@@ -140,10 +141,9 @@ class SortJoinState(Operator):
         if self._merge is None:
             return True
         merge, chosen = self._merge, [self._pairs[number] for number in self._merge.inputs]
-        if merge.output is not None:
-            mine = limit if merge.whole_memory else self._shares.for_merging(limit)
-            if not merge_tree.fits(chosen, mine):
-                return False
+        mine = limit if merge.whole_memory else self._shares.for_merging(limit)
+        if not merge_tree.fits(chosen, mine, merge.pages_at_once):
+            return False
         merge.sweep.give_back(lambda: self.context.budget.would_fit(limit))
         return True
 
@@ -227,6 +227,7 @@ class SortJoinState(Operator):
         return {
             "inputs": merge.inputs,
             "whole_memory": merge.whole_memory,
+            "pages_at_once": merge.pages_at_once,
             "pairs": merge.sweep.pairs,
             "outputs": [output.save(saved, f"output-{side}") for side, output in enumerate(outputs)],
             "sweep": save_sweep(merge.sweep, saved, "merge"),
@@ -259,7 +260,10 @@ class SortJoinState(Operator):
     def _restore_merge(self, snapshot: Snapshot, values: dict[str, Any]) -> None:
         budget = self.context.budget if values["whole_memory"] else self._shares.set_aside_for_merging()
         write = bool(values["outputs"])
-        self._merge = merge = self._make_merge(values["inputs"], budget, write=write, pairs=values["pairs"])
+        at_once = values["pages_at_once"]
+        self._merge = merge = self._make_merge(
+            values["inputs"], budget, write=write, pairs=values["pairs"], pages_at_once=at_once
+        )
         if merge.output is not None:
             for side, (output, saved) in enumerate(zip(merge.output.sides, values["outputs"], strict=True)):
                 output.load(snapshot, f"output-{side}", SortedRun.load(snapshot, saved, self.context.spill))
