@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from earlyjoin.algorithms.aggregates import AggregateOf
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.errors import InputError
 from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.local.options import Driving, JoinOptions
@@ -29,6 +30,7 @@ def join(
     *,
     how: JoinTypeName = "inner",
     algorithm: str = "auto",
+    options: GivenOptions = None,
     memory: str | int | MemoryLimit | None = None,
     suffixes: tuple[str, str] = ("", "_right"),
     reading: str = "auto",
@@ -49,7 +51,8 @@ def join(
 
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
     ``how`` is inner, left, right, full, semi or anti. ``algorithm`` is "auto" or a name from
-    ``earlyjoin.algorithms()``.
+    ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name: ``{"fan_in": 4}``; ``earlyjoin
+    algorithms`` lists them.
 
     ``aggregates`` are sums, means and counts over the result, such as ``{"revenue": earlyjoin.sum("price")}``:
     ``query.estimates`` has them with an interval while the join runs, and exactly at its end. ``estimator="paper"``
@@ -62,7 +65,7 @@ def join(
     {'id': [1, 2], 'item': ['pen', 'ink'], 'price': [2, 5]}
     """
     sources = [open_source(left, name="left"), open_source(right, name="right")]
-    options = JoinOptions(
+    how_to_run = JoinOptions(
         how=how,
         algorithm=algorithm,
         memory=memory,
@@ -75,8 +78,9 @@ def join(
         seed=seed,
         aggregates={} if aggregates is None else aggregates,
         estimator=estimator,
+        operator=options,
     )
-    return Query(sources, condition_of(on), options, clock=clock)
+    return Query(sources, condition_of(on), how_to_run, clock=clock)
 
 
 def resume(

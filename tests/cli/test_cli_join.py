@@ -236,3 +236,14 @@ def test_aggregates_that_cannot_be(
 ) -> None:
     assert run("join", people, items, "--on", "id", "--aggregate", text) == 2
     assert says in capsys.readouterr().err
+
+
+def test_options_of_the_algorithm(capsys: pytest.CaptureFixture[str], people: Path, items: Path) -> None:
+    pmj = ("--on", "id", "--algorithm", "pmj", "--option")
+    assert len(rows(capsys, people, items, *pmj, "fan-in=2")) == 3
+    assert run("join", people, items, *pmj, "fan-in=2", "--explain") == 0
+    assert "fan-in=2" in capsys.readouterr().out
+    assert run("join", people, items, *pmj, "fan-in=1") == 2
+    assert "option fan-in must be a whole number between 2 and 1000, got '1'" in capsys.readouterr().err
+    assert run("algorithms") == 0
+    assert "most runs of a side that one merge takes" in capsys.readouterr().out

@@ -9,12 +9,17 @@ import numpy as np
 from earlyjoin.algorithms.blocks import Block
 from earlyjoin.algorithms.sweep import SweepCursor
 from earlyjoin.predicates.keys import Bool, Int64
+from earlyjoin.state import joined
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.rows import Rows
 from earlyjoin.state.stacked import StackedRows
 
 _MOST_ASKED = 16
 """Areas that one step asks: also a query that finds nothing is a bounded step."""
+
+
+Stay = tuple[Int64, Int64]
+"""When rows came into memory, and when they left it."""
 
 
 class BlockQuery:
@@ -63,6 +68,8 @@ class BlockQuery:
         # Pairs of a row that is not finished are found again: so a row number alone says how far a query has come.
         whole = rows[:count] < cursor.row
         here, there = self.block.swept[rows[:count][whole]], opponent.swept[handles[:count][whole]]
+        if self.block.stay is not None and opponent.stay is not None:
+            here, there = _not_together(self.block.stay, here, opponent.stay, there)
         if self._stacked is not None:
             there += self._stacked.starts[self.next]
         counters.comparisons += cursor.row - self.row
@@ -92,3 +99,9 @@ class BlockQuery:
             for opponent, start, stop in zip(self.opponents, starts[:-1], starts[1:], strict=True):
                 if opponent.matched is not None:
                     opponent.matched[:] = flags[start:stop]
+
+
+def _not_together(mine: Stay, here: Int64, theirs: Stay, there: Int64) -> tuple[Int64, Int64]:
+    """The pairs of rows that were never in memory at the same time: the others were joined there."""
+    together = joined.resided_together((mine[0][here], mine[1][here]), (theirs[0][there], theirs[1][there]))
+    return here[~together], there[~together]

@@ -19,6 +19,7 @@ pages in memory are enough.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,6 +244,12 @@ class BlockSweep:
         elif self._is_written(block):
             self._drop(block)
         return True
+
+    def give_back(self, enough: Callable[[], bool]) -> None:
+        """Park blocks until that is enough; in the middle of a query nothing is given back."""
+        if self.query is None and self.found is None and not self.leaving:
+            while not enough() and self._park_one():
+                pass
 
     def _park(self, block: Block) -> None:
         self.debts.append(Debt(block.sequence, block.page, block.start))

@@ -36,8 +36,8 @@ class Block:
     """The keys of the swept rows; they go as soon as they are in the sweep area."""
     matched: Bool | None
     """Flags of ``rows``, None when nobody asks."""
-    numbers: Int64 | None
-    """For a page from disk: the numbers of its rows in the file of flags."""
+    marks: Int64 | None
+    """For a page from disk that carries marks: a row for each of its rows (see ``SideKeys.page_schema``)."""
     payload_nbytes: int
     payload_rows: int
     area: SweepArea | None = None
@@ -45,6 +45,16 @@ class Block:
     """The first place in the order of the sweep at which it meets blocks of the other side."""
     written: int = 0
     """How many of its rows have gone to the output of the merge."""
+
+    @property
+    def numbers(self) -> Int64 | None:
+        """For a page from disk with flags: the numbers of its rows in the file of flags."""
+        return self.marks[:, 0] if self.marks is not None and self.marks.shape[1] != 2 else None
+
+    @property
+    def stay(self) -> tuple[Int64, Int64] | None:
+        """When each row came into memory and left it, if that is known."""
+        return (self.marks[:, -2], self.marks[:, -1]) if self.marks is not None and self.marks.shape[1] > 1 else None
 
     @property
     def keys_nbytes(self) -> int:
@@ -164,14 +174,16 @@ class RunSequence(Sequence):
         payload = pa.RecordBatch.from_arrays(read.columns[:count], schema=self._keys.schema)
         keys = self._keys.key.encode(self.side, payload)
         words = self._keys.words(keys)
-        numbers = read.column(count).to_numpy() if self._keys.numbered else None
+        marks = _marks(read.columns[count:])
+        numbers = marks[:, 0] if marks is not None and self._keys.numbered else None
         matched = self._flags.read(numbers) if self._flags is not None and numbers is not None else None
         index = self._swept(keys, matched) if swept is None else swept
         if len(index) < len(keys):
             keys = keys.take(index)
         flags_nbytes = matched.nbytes if matched is not None else 0
+        flags_nbytes += marks.nbytes if marks is not None and marks.shape[1] > 1 else 0
         return Block(
-            number, page, self.side, self.label, BatchRows(payload), words, index, words[index], keys, matched, numbers,
+            number, page, self.side, self.label, BatchRows(payload), words, index, words[index], keys, matched, marks,
             payload_nbytes=batch_nbytes(read) + flags_nbytes + 3 * words.nbytes, payload_rows=len(words),
         )  # fmt: skip
 
@@ -208,3 +220,9 @@ class RunSequence(Sequence):
         if self._reader is not None:
             self._reader[1].close()
             self._reader = None
+
+
+def _marks(columns: list[pa.Array]) -> Int64 | None:
+    """The marks of a page; a single one is not copied."""
+    marks = [column.to_numpy() for column in columns]
+    return None if not marks else marks[0].reshape(-1, 1) if len(marks) == 1 else np.column_stack(marks)

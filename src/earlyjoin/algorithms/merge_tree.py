@@ -19,6 +19,8 @@ class RunPair:
     runs: tuple[SortedRun, SortedRun]
     level: int = 0
     """How often its rows were merged."""
+    joined: bool = True
+    """Have the runs been joined with each other?"""
 
     @property
     def pages(self) -> int:
@@ -49,16 +51,21 @@ def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
     Never fewer than two; whether these fit is found out by trying.
     """
     for count in range(len(pairs), 2, -1):
-        runs = [run for pair in pairs[:count] for run in pair.runs]
-        if limit.rows is not None:
-            # Single rows are written on as soon as they are read: they leave no rest.
-            rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
-        else:
-            assert limit.bytes is not None
-            rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-        if rest + 5 * page <= most:
+        if fits(pairs[:count], limit):
             return count
     return min(2, len(pairs))
+
+
+def fits(pairs: Sequence[RunPair], limit: MemoryLimit, pages_at_once: int = 1) -> bool:
+    """Is the memory enough to merge all of the pairs, so many pages of a run at once?"""
+    runs = [run for pair in pairs for run in pair.runs]
+    if limit.rows is not None:
+        # Single rows are written on as soon as they are read: they leave no rest.
+        rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
+    return pages_at_once * (rest + 5 * page) <= most
 
 
 def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:

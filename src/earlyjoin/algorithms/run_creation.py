@@ -6,7 +6,8 @@ PMJ does not wait until memory is full: section 3.6 proposes to apply it *in mem
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +22,28 @@ from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.growable import Growable
 from earlyjoin.state.key_store import KeyStore
-from earlyjoin.state.rows import RowStore
+from earlyjoin.state.rows import RowStore, one_batch
+from earlyjoin.state.snapshot import Snapshot
 from earlyjoin.state.spill import SpillDirectory
 
 _SORTING_NBYTES = 24
 """Bytes a row for sorting: its place in the order, and what the sort itself works with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the rows of one side go when they leave memory."""
+
+    directory: SpillDirectory
+    counters: Counters
+    limit: PageLimit
+    flags: MatchedFile | None
+    drop_matched: bool
+    """Need rows that have matched not be written?"""
+
+    def writer(self, side: SideKeys) -> PageWriter:
+        """A new run."""
+        return PageWriter(side, self.directory, self.counters, self.limit)
 
 
 class Gathered:
@@ -35,6 +53,8 @@ class Gathered:
         self.side = keys
         self.rows = RowStore(keys.schema, budget.account("payload"))
         self.joined = 0
+        self.runs: list[SortedRun] = []
+        """Finished runs that nobody has taken yet."""
         self._keys = KeyStore(budget.account("keys"))
         self._account = budget.account("sweep words")
         self._sorting = budget.account("sorting")
@@ -87,13 +107,6 @@ class Gathered:
         """The rows, in the order in which they came."""
         return self.rows.batch(np.arange(len(self), dtype=np.int64))
 
-    def restore(self, rows: pa.RecordBatch, matched: Bool | None) -> None:
-        """Take over saved rows and flags."""
-        if rows.num_rows:
-            self.insert(rows, self.side.key.encode(self.side.side, rows))
-        if self.matched is not None and matched is not None:
-            self.matched[:] = matched
-
     def sequences(self, labels: tuple[int, int], page_rows: int) -> list[MemorySequence]:
         """The rows that were joined before and those that were not, each in order; without rows that match nothing."""
         keys = self._keys.keys()
@@ -124,33 +137,77 @@ class Gathered:
         order: Int64 = start + np.argsort(words[start:stop], kind="stable")
         return order
 
-    def write(
-        self,
-        directory: SpillDirectory,
-        counters: Counters,
-        limit: PageLimit,
-        flags: MatchedFile | None,
-        *,
-        drop_matched: bool,
-    ) -> SortedRun:
-        """Write all rows as a sorted run and forget them; with ``drop_matched`` those that matched are left out."""
-        writer = PageWriter(self.side, directory, counters, limit)
-        if len(self) and self._words is not None:
-            order = self._order(len(self))
-            if drop_matched and self.matched is not None:
-                order = order[~self.matched[order]]
-            numbers = None
-            if flags is not None and self.matched is not None:
-                numbers = flags.append(self.matched)
-            most = limit.rows if limit.rows is not None else self._likely_page_rows(limit)
-            writer.write(self.rows, numbers, order, most)
+    def make_room(self, to: Destination) -> None:
+        """Memory is full, and all rows in memory have been joined: some of them, here all, leave it."""
+        self.leave(to)
+
+    def leave(self, to: Destination) -> None:
+        """All rows leave memory; the run goes to ``runs``."""
+        writer = to.writer(self.side)
+        if len(self):
+            self._write(writer, self._order(len(self)), to)
         self.clear()
-        return writer.close()
+        self.runs.append(writer.close())
+
+    def _write(self, writer: PageWriter, order: Int64, to: Destination) -> None:
+        """Write rows that are in order; with ``drop_matched`` those that matched are left out."""
+        if to.drop_matched and self.matched is not None:
+            order = order[~self.matched[order]]
+        most = to.limit.rows if to.limit.rows is not None else self._likely_page_rows(to.limit)
+        writer.write(self.rows, self._marks(order, to), order, most)
+
+    def _marks(self, order: Int64, to: Destination) -> Int64 | None:
+        if to.flags is None or self.matched is None:
+            return None
+        return to.flags.append(self.matched[order]).reshape(-1, 1)
 
     def _likely_page_rows(self, limit: PageLimit) -> int:
         """Rows of a page if all are of average size: few pages are built in vain."""
         assert limit.bytes is not None
         return max(1, int(limit.bytes / max(1, 1.5 * self.nbytes / len(self))))
+
+    def keep(self, index: Int64) -> None:
+        """Let these rows, in ascending order, be all there are."""
+        self._sorting.release(_SORTING_NBYTES * (len(self) - len(index)))
+        self.rows.keep(index)
+        self._keys.keep(index)
+        for part in (self._words, self._matched):
+            if part is not None:
+                part.keep(index)
+
+    @property
+    def unfinished_runs(self) -> list[SortedRun]:
+        """Runs that nobody has taken yet, and what is being written."""
+        return list(self.runs)
+
+    @property
+    def has_written(self) -> bool:
+        """Has it written rows that are in no run handed over yet?"""
+        return bool(self.runs)
+
+    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+        """Rows, flags and runs; returns the plain values that ``load`` needs. Keys are made again from the rows."""
+        snapshot.tables[name] = pa.Table.from_batches([self.all_rows()])
+        if self.matched is not None:
+            snapshot.arrays[name] = self.matched.copy()
+        runs = [run.save(snapshot, f"{name}-run-{number}") for number, run in enumerate(self.runs)]
+        return {"joined": self.joined, "runs": runs}
+
+    def load(self, snapshot: Snapshot, name: str, values: dict[str, Any], to: Destination) -> None:
+        """The inverse of ``save``."""
+        rows = one_batch(snapshot.tables[name])
+        if rows.num_rows:
+            self.insert(rows, self.side.key.encode(self.side.side, rows))
+        if self.matched is not None:
+            self.matched[:] = snapshot.arrays[name]
+        self.joined = values["joined"]
+        self.runs = [SortedRun.load(snapshot, run, to.directory) for run in values["runs"]]
+
+    def delete_runs(self) -> None:
+        """Remove the files of runs that nobody has taken."""
+        for run in self.runs:
+            run.delete()
+        self.runs = []
 
     def clear(self) -> None:
         """Forget all rows and give the memory back."""

@@ -13,11 +13,16 @@ import numpy as np
 from earlyjoin.algorithms.block_query import BlockQuery
 from earlyjoin.algorithms.block_sweep import BlockSweep, Debt
 from earlyjoin.algorithms.blocks import Block
+from earlyjoin.algorithms.ordered_sweep import OrderedSweep
 from earlyjoin.state.snapshot import Snapshot
 
+Sweep = BlockSweep | OrderedSweep
 
-def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
+
+def save_sweep(sweep: Sweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Put it into a snapshot; returns the plain values that ``load_sweep`` needs."""
+    if isinstance(sweep, OrderedSweep):
+        return sweep.save(snapshot, name)
     blocks = sweep.held_blocks
     for number, block in enumerate(blocks):
         snapshot.arrays[f"{name}-swept-{number}"] = block.swept
@@ -42,8 +47,11 @@ def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, An
     return values
 
 
-def load_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
+def load_sweep(sweep: Sweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
     """Bring a new sweep over the same sequences to where the saved one stood."""
+    if isinstance(sweep, OrderedSweep):
+        sweep.load(snapshot, name, values)
+        return
     sweep.at, sweep.paying, sweep.leaving_at = values["at"], values["paying"], values["leaving_at"]
     sweep.debts = [Debt(**debt) for debt in values["debts"]]
     sweep.late = [(page[0], page[1]) for page in values["late"]]

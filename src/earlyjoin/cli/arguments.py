@@ -175,6 +175,8 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("running").add_argument
     add("--algorithm", default="auto", metavar="NAME", help="auto, or one that 'earlyjoin algorithms' lists")
+    text = "an option of that algorithm, such as fan-in=4; 'earlyjoin algorithms' lists them"
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help=text)
     add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")

@@ -8,6 +8,7 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from earlyjoin.algorithms.options import parse_options
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.cli import live
 from earlyjoin.cli.aggregates import aggregates_of
@@ -71,9 +72,10 @@ def _join_options(options: argparse.Namespace) -> JoinOptions:
         batch_rows=options.batch_rows,
         spill_directory=options.spill_dir,
         seed=options.seed,
-        suffixes=suffixes,
         aggregates=aggregates_of(options.aggregate or ()),
         estimator=options.estimator,
+        operator=parse_options(options.option),
+        suffixes=suffixes,
     )
 
 

@@ -34,6 +34,8 @@ class Driver:
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
     estimating: Estimating | None = None
+    between_steps: Callable[[], None] = lambda: None
+    """What the runtime has to look after while the operator's state is complete."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
@@ -42,6 +44,7 @@ class Driver:
                 if self.estimating is not None:
                     self.estimating.saw(step)
                 yield step
+            self.between_steps()
             if self.stopping():
                 return
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.aggregates import Expressions
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import make_reading
+from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
@@ -75,8 +77,10 @@ class Execution:
             counters=self.counters,
             output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
             seed=options.seed,
+            options=registry.options_of(algorithm, options.operator),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
+        self.resizing = Resizing(self.budget, self.operator)
         rows = [source.rows_hint for source in sources]
         self.reading = make_reading(options.reading, rows) if self.pulls else None
         self.inputs: Inputs | None = None
@@ -93,6 +97,12 @@ class Execution:
         if self._options.driving == "auto":
             return not any(source.live for source in self.sources)
         return self._options.driving == "pull"
+
+    @property
+    def operator_options(self) -> OperatorOptions:
+        """The algorithm's own options, as they are in use."""
+        assert self._context.options is not None
+        return self._context.options
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""
@@ -115,9 +125,19 @@ class Execution:
             self.ended,
             self._stopping,
             self.estimating,
+            self.resizing.look,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
+
+    def set_memory(self, limit: MemoryLimit) -> None:
+        """Change the limit, at once or as soon as what is held fits."""
+        self.resizing.ask(limit)
+        if self.resizing.asked is not None:
+            # Readers must not fill the old buffer again while the operator gives back.
+            self._input_budget.resize_parts(limit)
+        rows = _output_rows(self.plan.output.schema, self._context.budget.limit_if(limit), self._options.batch_rows)
+        self._context.output_rows = min(self._context.output_rows, rows)
 
     def unbuilt(self) -> list[pa.RecordBatch]:
         """Rows that the operator has found and that ``run`` has not given out."""

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.aggregates import AggregateOf, check_aggregates
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.algorithms.reading import check_reading
@@ -41,6 +42,8 @@ class JoinOptions:
     """Sums, means and counts over the result, by name."""
     estimator: EstimatorName = "honest"
     """Whose intervals: "honest" ones, or the "paper" 's (PMJ, Theorem 3), which are too narrow under skew."""
+    operator: GivenOptions = None
+    """The algorithm's own options, such as ``{"fan_in": 4}``."""
 
     def __post_init__(self) -> None:
         MemoryLimit.parse(self.memory)
@@ -51,7 +54,9 @@ class JoinOptions:
             )
         check_reading(self.reading)
         if self.algorithm != "auto":
-            registry.get(self.algorithm)
+            object.__setattr__(self, "operator", registry.options_of(self.algorithm, self.operator))
+        elif self.operator:
+            raise InputError("options belong to one algorithm: say which, with algorithm=NAME, and give its options")
         if self.driving not in get_args(Driving):
             raise InputError(f"unknown driving {self.driving!r}; choose one of: {', '.join(get_args(Driving))}")
         if not self.wait_ms >= 0:

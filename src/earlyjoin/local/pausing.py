@@ -55,6 +55,7 @@ def save(
                 "algorithm": query.algorithm,
                 "estimator": options.estimator,
                 "aggregates": aggregates_to_values(options.aggregates),
+                "operator": execution.operator_options.values(),
             },
             "sources": [source.reopening for source in query.sources],
             "rows_taken": list(execution.rows_taken),

@@ -210,6 +210,28 @@ class Query:
             raise InputError("the reading ratio can be switched only where inputs are pulled; these push")
         execution.reading.switch((first, second), execution.rows_taken)
 
+    def set_memory(self, memory: str | int | MemoryLimit) -> None:
+        """Change the memory of a running query: "32MB", or rows where it was given in rows.
+
+        More is there at once. Less is kept to as soon as the operator has given back what is too much, which it begins
+        with its next step; until then the old limit holds. An algorithm that cannot give back refuses (InputError).
+        Call it between two batches, in the thread that iterates.
+        """
+        limit = MemoryLimit.parse(memory)
+        if not self._stepping.acquire(blocking=False):
+            raise InputError("memory can be changed between two batches, not while another thread waits for one")
+        try:
+            if self.state not in (State.NEW, State.RUNNING):
+                raise InputError(f"the memory of a query that is {self.state} cannot be changed")
+            self._execution.set_memory(limit)
+        finally:
+            self._stepping.release()
+
+    @property
+    def memory(self) -> MemoryLimit:
+        """The limit in force."""
+        return self._execution.budget.limit
+
     def pause(self, directory: str | os.PathLike[str]) -> None:
         """Save the whole state into a new directory and end this query; ``resume`` goes on from there.
 

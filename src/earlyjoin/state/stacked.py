@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.rows import Rows
+from earlyjoin.state.storage import take_array
 
 
 class StackedRows:
@@ -32,7 +33,8 @@ class StackedRows:
         grouped = self._take_grouped(index[order], part[order], columns)
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
-        return [array.take(pa.array(back)) for array in grouped]
+        places = pa.array(back)
+        return [take_array(array, places) for array in grouped]
 
     def _take_grouped(self, index: Int64, part: Int64, columns: Sequence[int] | None) -> list[pa.Array]:
         pieces = [self.parts[number].take(rows, columns) for number, rows, _ in self._pieces(index, part)]

@@ -232,12 +232,8 @@ def _refusal(plan: Plan, operator: Operator) -> str | None:
     if getattr(operator, "joined_blocks", None) is not None:
         return None
     if not getattr(operator, "joins_on_arrival", name in JOINS_ON_ARRIVAL):
-        return (
-            f"{name} joins nothing before its last merge, so there is nothing to estimate from until then; "
-            "pmj sorts and merges the same way and estimates from its first rows on"
-            if hasattr(operator, "joined_blocks")
-            else f"{name} does not join rows when they arrive"
-        )
+        reason: str = getattr(operator, "no_estimate", f"{name} does not join rows when they arrive")
+        return reason
     return None
 
 
