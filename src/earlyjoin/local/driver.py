@@ -52,7 +52,12 @@ class Driver:
         yield from self.operator.resume()
         silent = False
         while not all(self.ended):
-            arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            try:
+                arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            except Exception:
+                # Rows that came before an input failed are joined, if that is not a long work of its own.
+                yield from self.operator.react(Slice(REACT_STEPS, self.stopping))
+                raise
             silent = arrival is None
             if arrival is not None:
                 yield from self._deliver(arrival)
