@@ -27,7 +27,7 @@ from earlyjoin.algorithms.merge_output import MergeOutput, SideOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Slice, Step
 from earlyjoin.algorithms.settlement import one_sided
-from earlyjoin.algorithms.sort_state import Arriving, Merge, SortJoinState
+from earlyjoin.algorithms.sort_state import Arriving, Merge, SortJoinState, Sweep
 from earlyjoin.algorithms.sorted_runs import PageWriter, too_large
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Budget
@@ -138,14 +138,13 @@ class SortJoin(SortJoinState):
         return sum(map(len, self._gathered)) >= self._next_join_rows() and self._unjoined()
 
     def _unjoined(self) -> bool:
-        """Are there rows in memory that have not met those of the other side?"""
-        left, right = self._gathered
-        return bool(len(left) and len(right) and (left.joined < len(left) or right.joined < len(right)))
+        """Are there rows in memory that have not met those of the other sides?"""
+        return all(map(len, self._gathered)) and any(side.joined < len(side) for side in self._gathered)
 
     def _start_joining(self) -> None:
         self._joining = self._make_joining(self._block_rows())
 
-    def _make_joining(self, page_rows: int) -> BlockSweep:
+    def _make_joining(self, page_rows: int) -> Sweep:
         """Sort both sides. Rows that were joined before have label 0 on both, so only new pairs are met."""
         sequences: list[Sequence] = []
         for side, gathered in enumerate(self._gathered):
@@ -159,7 +158,7 @@ class SortJoin(SortJoinState):
         row_nbytes = 80 + 3 * max(side.key_nbytes for side in self._gathered)
         return int(np.clip(limit / _BLOCKS / row_nbytes, 1, _BLOCK_ROWS))
 
-    def _join_step(self, joining: BlockSweep) -> Step:
+    def _join_step(self, joining: Sweep) -> Step:
         step = joining.step()
         if joining.done:
             joining.close()
@@ -171,14 +170,14 @@ class SortJoin(SortJoinState):
     # Runs
 
     def _flush(self) -> None:
-        """Both sides leave memory as a pair of sorted runs."""
+        """All sides leave memory as a pair of sorted runs."""
         self._flush_due = False
         runs = [
             side.write(self.context.spill, self.context.counters, self._page_limit, flags, drop_matched=drop)
             for side, flags, drop in zip(self._gathered, self._flags, self._drop, strict=True)
         ]
         self.context.counters.flushes += 1
-        self._pairs.append(RunPair((runs[0], runs[1])))
+        self._pairs.append(RunPair(tuple(runs)))
 
     def _react_step(self) -> Step:
         if self._joining is not None:
@@ -200,6 +199,17 @@ class SortJoin(SortJoinState):
     def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
+        sequences = self._run_sequences(chosen)
+        output = None
+        if write:
+            output = MergeOutput(tuple(self._side_output(side, chosen, budget) for side in range(self.plan.sides)))
+        sweep = BlockSweep(
+            self.plan, self.context, budget, self._settle, self._make_area, sequences,
+            output=output, pairs=pairs, unmatched=not write,
+        )  # fmt: skip
+        return Merge(inputs, sweep, output, budget is self.context.budget)
+
+    def _run_sequences(self, chosen: list[RunPair]) -> list[Sequence]:
         counters = self.context.counters
         sequences: list[Sequence] = []
         for side, keys in enumerate(self._keys):
@@ -211,15 +221,7 @@ class SortJoin(SortJoinState):
                 )
                 for n, pair in enumerate(chosen)
             ]
-        output = None
-        if write:
-            sides = [self._side_output(side, chosen, budget) for side in range(self.plan.sides)]
-            output = MergeOutput((sides[0], sides[1]))
-        sweep = BlockSweep(
-            self.plan, self.context, budget, self._settle, self._make_area, sequences,
-            output=output, pairs=pairs, unmatched=not write,
-        )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget)
+        return sequences
 
     def _side_output(self, side: int, chosen: list[RunPair], budget: Budget) -> SideOutput:
         keys = self._keys[side]
@@ -238,8 +240,8 @@ class SortJoin(SortJoinState):
                 for run in pair.runs:
                     run.delete()
             if merge.output is not None:
-                runs = [side.close() for side in merge.output.sides]
-                self._pairs.append(RunPair((runs[0], runs[1]), level + 1))
+                runs = tuple(side.close() for side in merge.output.sides)
+                self._pairs.append(RunPair(runs, level + 1))
             self._merge = None
         return step
 
@@ -266,7 +268,7 @@ class SortJoin(SortJoinState):
 
     def _start_last_merges(self) -> None:
         """Merge until one merge, which writes nothing, can take all; a strict sort-merge join: until one is left."""
-        count, most = len(self._pairs), 1 if self.strict else self.fan_in
+        count, most = len(self._pairs), self._most_in_last_merge()
         if self.early and count == 1 and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
             self._over = True  # both runs were joined when they were written
         elif count <= most:
@@ -274,6 +276,9 @@ class SortJoin(SortJoinState):
         else:
             inputs = merge_tree.to_merge_before_the_last(self._pairs, self.fan_in, most)
             self._start_merge(inputs, self.context.budget, write=True, pairs=self.early)
+
+    def _most_in_last_merge(self) -> int:
+        return 1 if self.strict else self.fan_in
 
     def _unmatched_in_memory(self) -> Step:
         """Nothing was ever written: unmatched rows come from memory."""

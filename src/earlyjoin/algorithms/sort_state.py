@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.block_sweep import BlockSweep
+from earlyjoin.algorithms.group_join import GroupJoin
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.merge_tree import RunPair
+from earlyjoin.algorithms.multi_sweep import MultiSweep
+from earlyjoin.algorithms.multi_window import MultiOutput
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
 from earlyjoin.algorithms.run_creation import Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
@@ -22,6 +25,9 @@ from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import one_batch
 from earlyjoin.state.snapshot import Snapshot
+
+Sweep = BlockSweep | GroupJoin
+"""What joins the rows in memory."""
 
 _READING_SHARE = 1 / 8
 _READING_NBYTES = 32 * 1024
@@ -42,8 +48,8 @@ class Merge:
     """Pairs of runs being merged. ``inputs`` are their places in the list of pairs; new pairs come behind them."""
 
     inputs: list[int]
-    sweep: BlockSweep
-    output: MergeOutput | None
+    sweep: BlockSweep | MultiSweep
+    output: MergeOutput | MultiOutput | None
     whole_memory: bool
 
 
@@ -67,8 +73,9 @@ class SortJoinState(Operator):
         ]
         whole = context.budget.limit.bytes
         least = min(_READING_NBYTES, whole // 2) if whole is not None else 1024
-        self._reading, memory = context.budget.split(_READING_SHARE, least_rows=2, least_bytes=least)
-        self._page_limit = page_limit(self._reading.limit)
+        least_rows = 2 * plan.sides - 2
+        self._reading, memory = context.budget.split(_READING_SHARE, least_rows=least_rows, least_bytes=least)
+        self._page_limit = page_limit(self._reading.limit, plan.sides)
         self._page_being_written = self._reading.account("page being written")
         self._page_being_written.reserve(self._page_limit.bytes or 0)
         # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
@@ -79,7 +86,7 @@ class SortJoinState(Operator):
         self._working = self._memory.account("keys of arriving rows")
         self._pairs: list[RunPair] = []
         self._arriving: Arriving | None = None
-        self._joining: BlockSweep | None = None
+        self._joining: Sweep | None = None
         self._flush_due = False
         self._merge: Merge | None = None
         self._finishing = False
@@ -87,7 +94,7 @@ class SortJoinState(Operator):
         self._unmatched = [0] * plan.sides
 
     @abstractmethod
-    def _make_joining(self, page_rows: int) -> BlockSweep:
+    def _make_joining(self, page_rows: int) -> Sweep:
         """A join of the rows in memory, cut into blocks of so many rows."""
 
     @abstractmethod
@@ -178,8 +185,8 @@ class SortJoinState(Operator):
             if flags is not None:
                 flags.load(snapshot, f"flags-{number}", values[f"flags-{number}"])
         for pair in values["pairs"]:
-            left, right = (SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
-            self._pairs.append(RunPair((left, right), pair["level"]))
+            runs = tuple(SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
+            self._pairs.append(RunPair(runs, pair["level"]))
         if values["arriving"] is not None:
             place = values["arriving"]
             self._arriving = Arriving(place["side"], one_batch(snapshot.tables["arriving"]), place["offset"])

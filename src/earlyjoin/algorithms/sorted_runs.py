@@ -29,9 +29,6 @@ from earlyjoin.state.spill import Run, RunWriter, SpillDirectory
 _ROW = pa.field("__row", pa.int64(), nullable=False)
 _AREA_ROW_NBYTES = 48
 _AREA_NBYTES = 1024
-_PAGES = 12
-"""Pages that the memory for reading is meant to hold: a rest of a page of four runs, a page that comes, pages in areas,
-two pages of output and one being written."""
 
 
 class PageLimit(NamedTuple):
@@ -226,11 +223,15 @@ class MatchedFile:
         self.rows = rows
 
 
-def page_limit(budget: MemoryLimit) -> PageLimit:
-    """What a page may take so that the smallest merge, of two pairs of runs, has room enough in the memory."""
+def page_limit(budget: MemoryLimit, sides: int) -> PageLimit:
+    """What a page may take so that the smallest merge, of two runs a side, has room enough in the memory.
+
+    That is a rest of a page of each run, a page that comes, pages in areas, a page of output a side, one being written.
+    """
+    pages = 3 * sides + 6
     return PageLimit(
-        rows=max(1, budget.rows // _PAGES) if budget.rows is not None else None,
-        bytes=max(1, budget.bytes // _PAGES) if budget.bytes is not None else None,
+        rows=max(1, budget.rows // pages) if budget.rows is not None else None,
+        bytes=max(1, budget.bytes // pages) if budget.bytes is not None else None,
     )
 
 

@@ -12,11 +12,15 @@ import numpy as np
 
 from earlyjoin.algorithms.block_sweep import BlockSweep, Debt, Found, Query
 from earlyjoin.algorithms.blocks import Block
+from earlyjoin.algorithms.group_join import GroupJoin
+from earlyjoin.algorithms.multi_sweep import MultiSweep
 from earlyjoin.state.snapshot import Snapshot
 
 
-def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
+def save_sweep(sweep: BlockSweep | GroupJoin | MultiSweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Put it into a snapshot; returns the plain values that ``load_sweep`` needs."""
+    if not isinstance(sweep, BlockSweep):
+        return sweep.save(snapshot, name)
     blocks = sweep.held_blocks
     for number, block in enumerate(blocks):
         snapshot.arrays[f"{name}-swept-{number}"] = block.swept
@@ -43,8 +47,13 @@ def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, An
     return values
 
 
-def load_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
+def load_sweep(
+    sweep: BlockSweep | GroupJoin | MultiSweep, snapshot: Snapshot, name: str, values: dict[str, Any]
+) -> None:
     """Bring a new sweep over the same sequences to where the saved one stood."""
+    if not isinstance(sweep, BlockSweep):
+        sweep.load(snapshot, name, values)
+        return
     sweep.at, sweep.paying, sweep.leaving_at = values["at"], values["paying"], values["leaving_at"]
     sweep.debts = [Debt(**debt) for debt in values["debts"]]
     sweep.late = [(page[0], page[1]) for page in values["late"]]
