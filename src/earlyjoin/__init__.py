@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.registry import names as algorithms
-    from earlyjoin.api import join, resume
+    from earlyjoin.api import join, multi_join, resume
     from earlyjoin.errors import (
         BudgetExceeded,
         EarlyJoinError,
@@ -58,6 +58,7 @@ __all__ = [
     "join",
     "less",
     "less_equal",
+    "multi_join",
     "near",
     "not_equal",
     "overlaps",
@@ -65,7 +66,12 @@ __all__ = [
     "where",
 ]
 
-_HOMES = {"Query": "earlyjoin.local.query", "join": "earlyjoin.api", "resume": "earlyjoin.api"}
+_HOMES = {
+    "Query": "earlyjoin.local.query",
+    "join": "earlyjoin.api",
+    "multi_join": "earlyjoin.api",
+    "resume": "earlyjoin.api",
+}
 """Where a name lives; errors are written in capitals, and all the rest are predicates."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -97,9 +98,9 @@ def page_order(sequences: list[Sequence]) -> tuple[SweepWords, Int64, Int64]:
     firsts = [sequences[number].first_words for number in numbers]
     words = np.concatenate(firsts) if firsts else np.empty(0, dtype=np.int64)
     sequence = np.repeat(np.asarray(numbers, dtype=np.int64), [len(first) for first in firsts])
-    page = np.concatenate([np.arange(len(first)) for first in firsts]) if firsts else words
+    page = np.concatenate([np.arange(len(first)) for first in firsts]) if firsts else sequence
     order = np.lexsort((page, sequence, words))
-    return words[order], sequence[order], page[order]
+    return cast(SweepWords, words[order]), sequence[order], page[order]
 
 
 class MemorySequence(Sequence):

@@ -135,12 +135,13 @@ class GroupJoin:
     def _settled(self, index: tuple[Int64, ...]) -> Step:
         """Those combinations that are results and were not given out before."""
         kept: Bool = np.ones(len(index[0]), dtype=np.bool_)
-        labels = [side.labels[rows] for side, rows in zip(self._sides, index, strict=True) if side.labels is not None]
+        sides = list(zip(self._sides, index, strict=True))
+        labels: list[Any] = [side.labels[rows] for side, rows in sides if side.labels is not None]
         if labels:
             kept &= ~joined.same_run(*labels)
         if self._key is not None:
             first = self._sides[0].keys_of_rows
-            for side, rows in zip(self._sides[1:], index[1:], strict=True):
+            for side, rows in sides[1:]:
                 kept &= self._key.holds(first, index[0], side.keys_of_rows, rows)
         if not kept.all():
             index = tuple(rows[kept] for rows in index)

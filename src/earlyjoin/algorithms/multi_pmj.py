@@ -61,9 +61,9 @@ class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
     def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
         """A merge of some sets of runs that writes a new set, or (the last) none."""
         chosen = [self._pairs[number] for number in inputs]
-        output = (
-            MultiOutput(tuple(self._run_output(side, chosen) for side in range(self.plan.sides))) if write else None
-        )
+        output = None
+        if write:
+            output = MultiOutput(tuple(self._run_output(side, chosen) for side in range(self.plan.sides)))
         sweep = MultiSweep(
             self._keys, self.context, budget, self._run_sequences(chosen), output, self._page_limit, pairs=pairs
         )

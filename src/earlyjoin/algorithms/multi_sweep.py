@@ -2,7 +2,7 @@
 
 ::
 
-    fill: pages by smallest word, rows up to a cut move into the window ──▶ join: groups ──▶ leave: write them ──▶ fill …
+    fill: pages by smallest word, rows up to a cut move into the window ──▶ join: groups ──▶ leave: write ──▶ fill …
       └ one key has more rows than the memory ──▶ hot: write its rows, then chunk × chunk × … of its pages ──▶ fill
 
 Pages pass by in the order of their smallest word. No page that is still to come has a word below the first word of the
@@ -41,7 +41,7 @@ Page = tuple[int, int]
 
 @dataclass(slots=True)
 class Hot:
-    """A key with more rows than fit, and the pages in which they lie, side by side: a nested loop over chunks of them."""
+    """A key with more rows than fit, and the pages of each side in which they lie: nested loops over chunks of them."""
 
     word: int
     pages: list[list[Page]]

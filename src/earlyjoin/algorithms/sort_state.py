@@ -11,10 +11,10 @@ import pyarrow as pa
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.block_sweep import BlockSweep
 from earlyjoin.algorithms.group_join import GroupJoin
-from earlyjoin.algorithms.merge_output import MergeOutput
+from earlyjoin.algorithms.merge_output import MergeOutput, SideOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.multi_sweep import MultiSweep
-from earlyjoin.algorithms.multi_window import MultiOutput
+from earlyjoin.algorithms.multi_window import MultiOutput, RunOutput
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
 from earlyjoin.algorithms.run_creation import Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
@@ -164,7 +164,7 @@ class SortJoinState(Operator):
         return saved
 
     def _save_merge(self, saved: Snapshot, merge: Merge) -> dict[str, Any]:
-        outputs = merge.output.sides if merge.output is not None else ()
+        outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides if merge.output is not None else ()
         return {
             "inputs": merge.inputs,
             "whole_memory": merge.whole_memory,
@@ -201,6 +201,7 @@ class SortJoinState(Operator):
         write = bool(values["outputs"])
         self._merge = merge = self._make_merge(values["inputs"], budget, write=write, pairs=values["pairs"])
         if merge.output is not None:
-            for side, (output, saved) in enumerate(zip(merge.output.sides, values["outputs"], strict=True)):
+            outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides
+            for side, (output, saved) in enumerate(zip(outputs, values["outputs"], strict=True)):
                 output.load(snapshot, f"output-{side}", SortedRun.load(snapshot, saved, self.context.spill))
         load_sweep(merge.sweep, snapshot, "merge", values["sweep"])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from earlyjoin.cli import live
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
-from earlyjoin.cli.conditions import condition_of, split
-from earlyjoin.cli.inputs import open_inputs
+from earlyjoin.cli.conditions import condition_of, multi_condition_of, split
+from earlyjoin.cli.inputs import input_names, open_inputs
 from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.outputs import Output, choose_output
 from earlyjoin.errors import InputError
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Join two inputs as the options say."""
+    """Join the inputs as the options say."""
     if options.engine == "spark":
         raise InputError("--engine spark: this version has only the local engine; leave --engine out")
     if options.output is not None and not options.explain:
         check_target(options.output, overwrite=options.overwrite)
-    condition = condition_of(options)
+    condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
     how = _join_options(options)
     query = Query(open_inputs(options), condition, how)
     if options.explain:
@@ -56,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:
+    if options.more and options.suffixes is not None:
+        raise InputError("--suffixes is for two inputs; with more, names that clash get the name of their input")
     settings = {"suffixes": _suffixes(options.suffixes)} if options.suffixes is not None else {}
     return JoinOptions(
         how=options.how,

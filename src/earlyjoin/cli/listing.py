@@ -24,7 +24,11 @@ _CONDITIONS = {
 def run(options: argparse.Namespace) -> int:
     """Print every registered algorithm and what it can do."""
     descriptions = [registry.get(name).description for name in algorithms()]
-    print(aligned(["name", "title", "conditions", "more than memory", "join types"], [_row(d) for d in descriptions]))
+    print(
+        aligned(
+            ["name", "title", "inputs", "conditions", "more than memory", "join types"], [_row(d) for d in descriptions]
+        )
+    )
     print("\nauto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
     return EXIT_DONE
 
@@ -34,7 +38,14 @@ def _row(description: Description) -> list[str]:
     return [
         description.name,
         description.title,
+        _inputs(description.name),
         _CONDITIONS.get(description.needs, str(description.needs)),
         "spills to disk" if description.spills else "stops with an error",
         "all" if len(types) == len(JoinType) else ", ".join(types),
     ]
+
+
+def _inputs(name: str) -> str:
+    """Two, or as many as its form for many inputs takes (which then is an inner join on equal columns)."""
+    most = registry.get(name, sides=3).description.most_sides
+    return "2" if most == 2 else f"2 to {most}"

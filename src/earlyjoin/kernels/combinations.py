@@ -1,4 +1,4 @@
-"""Combinations of rows, one of each side: cross products written out piece by piece, from wherever the last piece ended."""
+"""Combinations of rows, one of each side: cross products in pieces, each from where the last one ended."""
 
 from __future__ import annotations
 

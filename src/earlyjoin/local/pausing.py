@@ -53,6 +53,7 @@ def save(
                 "seed": options.seed,
                 "algorithm": query.algorithm,
             },
+            "names": list(query.plan.names),
             "sources": [source.reopening for source in query.sources],
             "rows_taken": list(execution.rows_taken),
             "ended": list(execution.ended),

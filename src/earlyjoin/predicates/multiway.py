@@ -125,7 +125,7 @@ def multi_equal(inputs: Sequence[str], on: MultiOn, *, null_safe: bool = False) 
 
 
 def _attribute(inputs: Sequence[str], text: str, part: object) -> Attribute:
-    """ "a.x" as input and column; of two inputs "a" and "a.b", the longer name that fits."""
+    """The input and the column that "a.x" names; of two inputs "a" and "a.b", the longer name that fits."""
     text = text.strip()
     fitting = [name for name in inputs if text.startswith(f"{name}.") and len(text) > len(name) + 1]
     if not fitting:
