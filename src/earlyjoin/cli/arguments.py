@@ -177,7 +177,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
-    text = "read A rows of LEFT for B rows of RIGHT (default auto: alike at first, then mostly the smaller input)"
+    text = "read A rows of LEFT for B of RIGHT and so on (default auto: alike at first, then mostly the smallest input)"
     add("--reading", default="auto", metavar="A:B", help=text)
     driving = ("auto", "pull", "push")
     text = "pull: read as --reading says; push: take what comes first; auto: push if an input is slow (default)"
@@ -190,7 +190,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("inputs").add_argument
     formats = ("parquet", "csv", "arrow", "json")
-    for side in ("left", "right"):
+    for side in ("left", "right", "more"):
         text = f"format of {side.upper()}, if its name does not tell: {', '.join(formats)}"
         add(f"--format-{side}", choices=formats, metavar="NAME", help=text)
     for side in ("left", "right"):

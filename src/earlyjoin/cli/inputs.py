@@ -19,15 +19,15 @@ _NOT_IN_NAMES = re.compile(r"\W+")
 def open_inputs(options: argparse.Namespace) -> list[Source]:
     """All sources, with the options that concern each of them; those after the second have none of their own."""
     settings = vars(options)
-    formats = [_format(settings, side) for side in SIDES]
-    formats += [find_files(path).format for path in options.more]
+    formats = [_format(settings, side, settings[side]) for side in SIDES]
+    formats += [_format(settings, "more", path) for path in options.more]
     if options.delimiter is not None and "csv" not in formats:
         raise InputError(f"--delimiter is for CSV inputs; these are {' and '.join(formats)}")
     sources = [_open(settings, number, side, formats[number]) for number, side in enumerate(SIDES)]
-    names = input_names(options)
+    inputs = input_names(options)
     for number, path in enumerate(options.more, start=len(SIDES)):
         delimiter = _delimiter(settings) if formats[number] == "csv" else None
-        sources.append(open_source(path, name=names[number], delimiter=delimiter))
+        sources.append(open_source(path, name=inputs[number], format=options.format_more, delimiter=delimiter))
     return sources
 
 
@@ -49,9 +49,9 @@ def input_names(options: argparse.Namespace) -> list[str]:
     return names
 
 
-def _format(settings: dict[str, Any], side: str) -> str:
+def _format(settings: dict[str, Any], side: str, path: str) -> str:
     try:
-        return find_files(settings[side], settings[f"format_{side}"]).format
+        return find_files(path, settings[f"format_{side}"]).format
     except InputError as error:
         # The message is written for Python, where the format is an argument.
         raise InputError(str(error).replace("format=", f"--format-{side}")) from error

@@ -24,12 +24,10 @@ _CONDITIONS = {
 def run(options: argparse.Namespace) -> int:
     """Print every registered algorithm and what it can do."""
     descriptions = [registry.get(name).description for name in algorithms()]
-    print(
-        aligned(
-            ["name", "title", "inputs", "conditions", "more than memory", "join types"], [_row(d) for d in descriptions]
-        )
-    )
-    print("\nauto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
+    headings = ["name", "title", "inputs", "conditions", "more than memory", "join types"]
+    print(aligned(headings, [_row(description) for description in descriptions]))
+    print("\nMore than two inputs: an inner join on columns that are equal in all of them.")
+    print("auto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
     return EXIT_DONE
 
 
