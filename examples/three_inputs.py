@@ -4,10 +4,10 @@ import pyarrow as pa
 
 import earlyjoin as ej
 
-sensors = ("temperature", "humidity", "wind")
+sensors = {"temperature": 1, "humidity": 7, "wind": 11}
 readings = {
     name: pa.table({"minute": [(n * step) % 6000 for n in range(6000)], name: [n % 97 for n in range(6000)]})
-    for name, step in zip(sensors, (1, 7, 11))
+    for name, step in sensors.items()
 }
 
 query = ej.multi_join(readings, on="minute", memory="1MB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import tempfile
 from collections import Counter
@@ -38,6 +39,7 @@ def fixed(
     seed: int = 1,
     values: list[Any] | None = None,
     output_rows: int = 64,
+    batch: int = 5,
 ) -> Scenario:
     """A scenario of some size that spills, and reacts where ``react`` says how much."""
     rng = random.Random(seed)
@@ -46,7 +48,7 @@ def fixed(
         [{name: rng.choice(v) for name, v in columns.items()} | {"id": n, "pad": "p" * (n % 7)} for n in range(rows)]
         for _ in range(sides)
     ]
-    steps = in_turns([rows] * sides, 5, react=react)
+    steps = in_turns([rows] * sides, batch, react=react)
     return Scenario(kind, data, steps, memory or MemoryLimit(rows=12), output_rows)
 
 
@@ -102,7 +104,7 @@ def test_deep_merge_trees(tmp_path: Path, memory: MemoryLimit, kind: str) -> Non
 @pytest.mark.parametrize("react", [0, 2])
 def test_restored_at_every_step(tmp_path: Path, kind: str, react: int) -> None:
     """Arriving, joining in memory, merging, in the middle of a hot key: saved and restored after every step."""
-    scenario = fixed(kind, rows=10, memory=MemoryLimit(rows=9), react=react, output_rows=4)
+    scenario = fixed(kind, rows=9, memory=MemoryLimit(rows=9), react=react, output_rows=4, batch=1)
     (tmp_path / "spill").mkdir()
     run = Run(scenario, tmp_path / "spill")
     going, moves, stages = run.yields(), 0, set()
@@ -199,23 +201,18 @@ def test_merges_when_inputs_are_silent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("memory", ["256KiB", "64MB"])
 def test_a_hot_key_is_given_out_in_bounded_steps(tmp_path: Path, memory: str) -> None:
     """10,000 rows of one key in each of three inputs: 10^12 results, of which some are taken."""
-    rows = 10_000
     scenario = Scenario("integer", [[], [], []], [], MemoryLimit.parse(memory), 1000)
     budget = Budget(scenario.memory)
     context = Context(budget=budget, spill=SpillDirectory(tmp_path), output_rows=1000)
     operator = registry.create("pmj", scenario.plan, context)
-    columns = {"k": np.zeros(rows, dtype=np.int64), "id": np.arange(rows), "pad": ["x"] * rows}
+    columns = {"k": np.zeros(10_000, dtype=np.int64), "id": np.arange(10_000), "pad": ["x"] * 10_000}
     batch = pa.RecordBatch.from_pydict(columns, schema=scenario.schema)
-    found = 0
-    for side in range(3):
-        for number, step in enumerate(operator.arrive(side, batch)):
-            found += len(step) if step is not None else 0
-            assert step is None or len(step) <= 1000
-            assert operator.held_bytes() <= budget.used_bytes <= (scenario.memory.bytes or 0)
-            if number > 3000:
-                break
-        if operator._arriving is not None:  # type: ignore[attr-defined]
-            break
+    arrivals = ((side, start) for start in range(0, 10_000, 100) for side in range(3))
+    found, steps = 0, (step for side, start in arrivals for step in operator.arrive(side, batch.slice(start, 100)))
+    for step in itertools.islice(steps, 10_000):
+        found += len(step) if step is not None else 0
+        assert step is None or len(step) <= 1000
+        assert operator.held_bytes() <= budget.used_bytes <= (scenario.memory.bytes or 0)
     assert found > 1_000_000
     operator.close()
     context.spill.close()
@@ -225,7 +222,7 @@ def test_a_hot_key_larger_than_memory_is_merged_in_chunks(tmp_path: Path, monkey
     hot = []
     begin = MultiSweep._begin_hot
     monkeypatch.setattr(MultiSweep, "_begin_hot", lambda self, word: (hot.append(word), begin(self, word))[1])
-    scenario = fixed(rows=30, memory=MemoryLimit(rows=16), values=[5, 5, 5, 6])
+    scenario = fixed(rows=16, memory=MemoryLimit(rows=16), values=[5, 5, 5, 6])
     assert Counter(Run(scenario, tmp_path).whole()) == expected(scenario)
     assert 5 in hot
 
