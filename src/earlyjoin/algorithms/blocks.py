@@ -13,7 +13,7 @@ from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
 from earlyjoin.algorithms.sweep import SweepArea, SweepWords
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.rows import BatchRows, Rows
+from earlyjoin.state.rows import BatchRows, Rows, one_batch
 from earlyjoin.state.sizes import batch_nbytes
 from earlyjoin.state.spill import RunReader
 
@@ -145,7 +145,7 @@ class MemorySequence(Sequence):
 
 
 class RunSequence(Sequence):
-    """A sorted run on disk."""
+    """A sorted run on disk. Several of its pages may be read as one page of the sequence."""
 
     def __init__(
         self,
@@ -156,8 +156,10 @@ class RunSequence(Sequence):
         counters: Counters,
         *,
         drop_matched: bool,
+        pages_at_once: int = 1,
     ) -> None:
-        self.side, self.label, self.page_rows = keys.side, label, run.page_rows
+        self.side, self.label, self.page_rows = keys.side, label, run.page_rows * pages_at_once
+        self._pages_at_once = pages_at_once
         self._keys, self._run, self._flags, self._counters = keys, run, flags, counters
         self._drop_matched = drop_matched
         self._reader: tuple[int, RunReader] | None = None
@@ -165,7 +167,7 @@ class RunSequence(Sequence):
     @property
     def first_words(self) -> SweepWords:
         """The smallest word of each page."""
-        return np.asarray(self._run.first_words)
+        return np.asarray(self._run.first_words[:: self._pages_at_once])
 
     def load(self, number: int, page: int, swept: Int64 | None = None) -> Block:
         """Read a page and make its keys; rows that need no further match stay out of the sweep."""
@@ -192,6 +194,11 @@ class RunSequence(Sequence):
         return np.flatnonzero(swept)
 
     def _read(self, page: int) -> pa.RecordBatch:
+        first = page * self._pages_at_once
+        pages = [self._read_one(number) for number in range(first, min(first + self._pages_at_once, self._run.pages))]
+        return pages[0] if len(pages) == 1 else one_batch(pa.Table.from_batches(pages))
+
+    def _read_one(self, page: int) -> pa.RecordBatch:
         segment, place = self._run.place(page)
         if self._reader is None or self._reader[0] != segment:
             self.close()

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from earlyjoin.algorithms.sorted_runs import SortedRun
 from earlyjoin.state.budget import MemoryLimit
 
+_MOST_BLOCK_ROWS = 16384
+"""Rows of a block beyond which it does not get faster."""
+
 
 @dataclass(slots=True)
 class RunPair:
@@ -59,6 +62,23 @@ def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
         if rest + (len(pairs[0].runs) + 3) * page <= most:
             return count
     return min(2, len(pairs))
+
+
+def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
+    """How many pages of a run a merge may read as one block: more in a larger memory, so that blocks meet less often.
+
+    Room is for two blocks of each run, and for five more.
+    """
+    runs = [run for pair in pairs for run in pair.runs if run.pages]
+    if not runs:
+        return 1
+    if limit.rows is not None:
+        needed, most = sum(2 * run.page_rows for run in runs) + 5 * max(run.page_rows for run in runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        needed, most = sum(2 * run.footprint for run in runs) + 5 * _largest(runs), limit.bytes
+    longest = max(run.page_rows for run in runs)
+    return max(1, min(most // max(1, needed), _MOST_BLOCK_ROWS // longest))
 
 
 def _longest(runs: list[SortedRun]) -> int:

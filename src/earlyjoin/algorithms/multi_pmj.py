@@ -58,16 +58,15 @@ class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
         sides = [_ordered(side) for side in self._gathered]
         return GroupJoin(sides, key_to_compare(self._keys[0]), workspace, self.context.counters)
 
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some sets of runs that writes a new set, or (the last) none."""
         chosen = [self._pairs[number] for number in inputs]
         output = None
         if write:
             output = MultiOutput(tuple(self._run_output(side, chosen) for side in range(self.plan.sides)))
-        sweep = MultiSweep(
-            self._keys, self.context, budget, self._run_sequences(chosen), output, self._page_limit, pairs=pairs
-        )
-        return Merge(inputs, sweep, output, budget is self.context.budget)
+        sequences = self._run_sequences(chosen, pages_at_once)
+        sweep = MultiSweep(self._keys, self.context, budget, sequences, output, self._page_limit, pairs=pairs)
+        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
 
     def _run_output(self, side: int, chosen: list[RunPair]) -> RunOutput:
         writer = PageWriter(self._keys[side], self.context.spill, self.context.counters, self._page_limit)

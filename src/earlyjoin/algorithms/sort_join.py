@@ -194,12 +194,13 @@ class SortJoin(SortJoinState):
     def _start_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> None:
         if write:
             inputs = inputs[: merge_tree.fitting([self._pairs[number] for number in inputs], budget.limit)]
-        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs)
+        at_once = merge_tree.pages_at_once([self._pairs[number] for number in inputs], budget.limit)
+        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs, pages_at_once=at_once)
 
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
-        sequences = self._run_sequences(chosen)
+        sequences = self._run_sequences(chosen, pages_at_once)
         output = None
         if write:
             output = MergeOutput(tuple(self._side_output(side, chosen, budget) for side in range(self.plan.sides)))
@@ -207,9 +208,9 @@ class SortJoin(SortJoinState):
             self.plan, self.context, budget, self._settle, self._make_area, sequences,
             output=output, pairs=pairs, unmatched=not write,
         )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget)
+        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
 
-    def _run_sequences(self, chosen: list[RunPair]) -> list[Sequence]:
+    def _run_sequences(self, chosen: list[RunPair], pages_at_once: int) -> list[Sequence]:
         counters = self.context.counters
         sequences: list[Sequence] = []
         for side, keys in enumerate(self._keys):
@@ -217,7 +218,13 @@ class SortJoin(SortJoinState):
             first = 0 if self.early else side * len(chosen)
             sequences += [
                 RunSequence(
-                    keys, first + n, pair.runs[side], self._flags[side], counters, drop_matched=self._drop[side]
+                    keys,
+                    first + n,
+                    pair.runs[side],
+                    self._flags[side],
+                    counters,
+                    drop_matched=self._drop[side],
+                    pages_at_once=pages_at_once,
                 )
                 for n, pair in enumerate(chosen)
             ]

@@ -51,6 +51,7 @@ class Merge:
     sweep: BlockSweep | MultiSweep
     output: MergeOutput | MultiOutput | None
     whole_memory: bool
+    pages_at_once: int
 
 
 class SortJoinState(Operator):
@@ -98,7 +99,7 @@ class SortJoinState(Operator):
         """A join of the rows in memory, cut into blocks of so many rows."""
 
     @abstractmethod
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs."""
 
     def held_bytes(self) -> int:
@@ -168,6 +169,7 @@ class SortJoinState(Operator):
         return {
             "inputs": merge.inputs,
             "whole_memory": merge.whole_memory,
+            "pages_at_once": merge.pages_at_once,
             "pairs": merge.sweep.pairs,
             "outputs": [output.save(saved, f"output-{side}") for side, output in enumerate(outputs)],
             "sweep": save_sweep(merge.sweep, saved, "merge"),
@@ -199,7 +201,10 @@ class SortJoinState(Operator):
     def _restore_merge(self, snapshot: Snapshot, values: dict[str, Any]) -> None:
         budget = self.context.budget if values["whole_memory"] else self._reading
         write = bool(values["outputs"])
-        self._merge = merge = self._make_merge(values["inputs"], budget, write=write, pairs=values["pairs"])
+        at_once = values["pages_at_once"]
+        self._merge = merge = self._make_merge(
+            values["inputs"], budget, write=write, pairs=values["pairs"], pages_at_once=at_once
+        )
         if merge.output is not None:
             outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides
             for side, (output, saved) in enumerate(zip(outputs, values["outputs"], strict=True)):

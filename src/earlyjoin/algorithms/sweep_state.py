@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from earlyjoin.algorithms.block_sweep import BlockSweep, Debt, Found, Query
+from earlyjoin.algorithms.block_query import BlockQuery
+from earlyjoin.algorithms.block_sweep import BlockSweep, Debt
 from earlyjoin.algorithms.blocks import Block
 from earlyjoin.algorithms.group_join import GroupJoin
 from earlyjoin.algorithms.multi_sweep import MultiSweep
@@ -35,15 +36,13 @@ def save_sweep(sweep: BlockSweep | GroupJoin | MultiSweep, snapshot: Snapshot, n
         "leaving_at": sweep.leaving_at,
         "blocks": [_save_block(block) for block in blocks],
         "query": None,
-        "found": None,
     }
     if sweep.query is not None:
         query = sweep.query
         opponents = [_place(block, blocks) for block in query.opponents]
         values["query"] = {"opponents": opponents, "next": query.next, "row": query.row}
     if sweep.found is not None:
-        values["found"] = [_place(block, blocks) for block in sweep.found.blocks]
-        snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"] = sweep.found.i, sweep.found.j
+        snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"] = sweep.found
     return values
 
 
@@ -68,10 +67,9 @@ def load_sweep(
     if asking:
         query = values["query"]
         opponents = [blocks[number] for number in query["opponents"]]
-        sweep.query = Query(blocks[held], opponents, query["next"], query["row"])
-    if values["found"] is not None:
-        left, right = (blocks[number] for number in values["found"])
-        sweep.found = Found((left, right), snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"])
+        sweep.query = BlockQuery(blocks[held], opponents, query["next"], query["row"])
+    if f"{name}-found-0" in snapshot.arrays:
+        sweep.found = (snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"])
 
 
 def _save_block(block: Block) -> dict[str, int]:
