@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.multi_pmj import MultiProgressiveMergeJoin
 from earlyjoin.algorithms.multi_sweep import MultiSweep
+from earlyjoin.algorithms.pmj_many import MultiProgressiveMergeJoin
 from earlyjoin.algorithms.protocol import Context, Slice
 from earlyjoin.errors import BudgetExceeded, UnsupportedError
 from earlyjoin.kernels import hashing
