@@ -104,7 +104,7 @@ def test_deep_merge_trees(tmp_path: Path, memory: MemoryLimit, kind: str) -> Non
 @pytest.mark.parametrize("react", [0, 2])
 def test_restored_at_every_step(tmp_path: Path, kind: str, react: int) -> None:
     """Arriving, joining in memory, merging, in the middle of a hot key: saved and restored after every step."""
-    scenario = fixed(kind, rows=7, memory=MemoryLimit(rows=8), react=react, output_rows=4, batch=1)
+    scenario = fixed(kind, rows=9, memory=MemoryLimit(rows=9), react=react, output_rows=4, batch=1)
     (tmp_path / "spill").mkdir()
     run = Run(scenario, tmp_path / "spill")
     going, moves, stages = run.yields(), 0, set()
