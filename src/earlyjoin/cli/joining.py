@@ -13,8 +13,8 @@ from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.cli import live
 from earlyjoin.cli.aggregates import aggregates_of
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
-from earlyjoin.cli.conditions import condition_of, split
-from earlyjoin.cli.inputs import open_inputs
+from earlyjoin.cli.conditions import condition_of, multi_condition_of, split
+from earlyjoin.cli.inputs import input_names, open_inputs
 from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.outputs import Output, choose_output
 from earlyjoin.errors import InputError
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Join two inputs as the options say."""
+    """Join the inputs as the options say."""
     if options.engine == "spark":
         raise InputError("--engine spark: this version has only the local engine; leave --engine out")
     if options.output is not None and not options.explain:
         check_target(options.output, overwrite=options.overwrite)
-    condition = condition_of(options)
+    condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
     how = _join_options(options)
     query = Query(open_inputs(options), condition, how)
     if options.explain:
@@ -61,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:
+    if options.more and options.suffixes is not None:
+        raise InputError("--suffixes is for two inputs; with more, names that clash get the name of their input")
     suffixes = DEFAULT_SUFFIXES if options.suffixes is None else _suffixes(options.suffixes)
     return JoinOptions(
         how=options.how,
