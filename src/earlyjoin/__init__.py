@@ -12,8 +12,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from earlyjoin.algorithms.aggregates import avg, count
+    from earlyjoin.algorithms.aggregates import sum as sum
     from earlyjoin.algorithms.registry import names as algorithms
-    from earlyjoin.api import join, resume
+    from earlyjoin.api import join, multi_join, resume
     from earlyjoin.errors import (
         BudgetExceeded,
         EarlyJoinError,
@@ -50,7 +52,9 @@ __all__ = [
     "SourceError",
     "UnsupportedError",
     "algorithms",
+    "avg",
     "band",
+    "count",
     "equal",
     "greater",
     "greater_equal",
@@ -58,14 +62,22 @@ __all__ = [
     "join",
     "less",
     "less_equal",
+    "multi_join",
     "near",
     "not_equal",
     "overlaps",
     "resume",
+    "sum",
     "where",
 ]
 
-_HOMES = {"Query": "earlyjoin.local.query", "join": "earlyjoin.api", "resume": "earlyjoin.api"}
+_HOMES = {
+    "Query": "earlyjoin.local.query",
+    "join": "earlyjoin.api",
+    "multi_join": "earlyjoin.api",
+    "resume": "earlyjoin.api",
+    **dict.fromkeys(("avg", "count", "sum"), "earlyjoin.algorithms.aggregates"),
+}
 """Where a name lives; errors are written in capitals, and all the rest are predicates."""
 
 

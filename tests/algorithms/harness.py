@@ -43,6 +43,8 @@ class Join:
         )
         self.operator: Operator = registry.create(algorithm, self.plan, self.context)
         self.sizes: list[int] = []
+        limit = self.context.budget.limit
+        self.largest = limit.bytes or limit.rows or 0
 
     @property
     def counters(self) -> Any:
@@ -77,8 +79,9 @@ class Join:
 
     def check(self) -> None:
         budget, limit = self.context.budget, self.context.budget.limit
-        assert limit.bytes is None or budget.peak_bytes <= limit.bytes
-        assert limit.rows is None or budget.peak_rows <= limit.rows
+        self.largest = max(self.largest, limit.bytes or limit.rows or 0)  # a memory may change
+        assert limit.bytes is None or (budget.used_bytes <= limit.bytes and budget.peak_bytes <= self.largest)
+        assert limit.rows is None or (budget.used_rows <= limit.rows and budget.peak_rows <= self.largest)
 
     def close(self) -> None:
         self.operator.close()

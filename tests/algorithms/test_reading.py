@@ -83,7 +83,7 @@ def test_whole_batches_stay_near_the_ratio(a: int, b: int, batches: list[int]) -
         assert rows[0 if b == 0 else 1] == sum(batches)
 
 
-@pytest.mark.parametrize("text", ["", "1", "1:", ":1", "1:2:3", "a:b", "-1:1", "1.5:1", "1/1"])
+@pytest.mark.parametrize("text", ["", "1", "1:", ":1", "1:2:", "a:b", "-1:1", "1.5:1", "1/1"])
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is neither auto nor of the form A:B, such as 1:1 or 5:1"):
         Ratio.parse(text)
@@ -140,3 +140,11 @@ def test_wrong_strategies_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         check_reading(text)
     assert isinstance(Phased.parse("1:1>5:1"), Ratio)
+
+
+def test_a_ratio_has_a_number_for_each_input() -> None:
+    assert make_reading("1:2:3", [None] * 3).weights == (1, 2, 3)
+    for rows in ([None] * 2, [None] * 4):
+        with pytest.raises(InputError, match=f"'1:2:3' is for 3 inputs, there are {len(rows)}"):
+            make_reading("1:2:3", rows)
+    assert str(make_reading("auto", [10, 500, 600])) == "auto: 1:1:1, then 8:1:1"

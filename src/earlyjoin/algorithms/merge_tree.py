@@ -1,4 +1,7 @@
-"""Which runs to merge (PMJ figure 2): pairs of runs, one of each side, and the groups in which they are merged."""
+"""Which runs to merge (PMJ figure 2): pairs of runs, one of each side, and the groups in which they are merged.
+
+With more than two sides a "pair" has as many runs as there are sides.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,23 @@ from dataclasses import dataclass
 from earlyjoin.algorithms.sorted_runs import SortedRun
 from earlyjoin.state.budget import MemoryLimit
 
+_MOST_BLOCK_ROWS = 16384
+"""Rows of a block beyond which it does not get faster."""
+
 
 @dataclass(slots=True)
 class RunPair:
-    """Runs of both sides that were written together."""
+    """Runs of all sides that were written together."""
 
-    runs: tuple[SortedRun, SortedRun]
+    runs: tuple[SortedRun, ...]
     level: int = 0
     """How often its rows were merged."""
+    joined: bool = True
+    """Have the runs been joined with each other?"""
 
     @property
     def pages(self) -> int:
-        """Pages of both runs."""
+        """Pages of all runs."""
         return sum(run.pages for run in self.runs)
 
 
@@ -41,21 +49,43 @@ def to_merge_before_the_last(pairs: Sequence[RunPair], fan_in: int, most: int) -
 
 
 def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
-    """How many of the pairs can be merged in the memory: a rest of a page of each run, two pages more, the output.
+    """How many of the pairs can be merged in the memory: a rest of a page of each run, some pages more, the output.
 
     Never fewer than two; whether these fit is found out by trying.
     """
     for count in range(len(pairs), 2, -1):
-        runs = [run for pair in pairs[:count] for run in pair.runs]
-        if limit.rows is not None:
-            # Single rows are written on as soon as they are read: they leave no rest.
-            rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
-        else:
-            assert limit.bytes is not None
-            rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-        if rest + 5 * page <= most:
+        if fits(pairs[:count], limit):
             return count
     return min(2, len(pairs))
+
+
+def fits(pairs: Sequence[RunPair], limit: MemoryLimit, pages_at_once: int = 1) -> bool:
+    """Is the memory enough to merge all of the pairs, so many pages of a run at once?"""
+    runs = [run for pair in pairs for run in pair.runs]
+    if limit.rows is not None:
+        # Single rows are written on as soon as they are read: they leave no rest.
+        rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
+    return pages_at_once * (rest + (len(pairs[0].runs) + 3) * page) <= most
+
+
+def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
+    """How many pages of a run a merge may read as one block: more in a larger memory, so that blocks meet less often.
+
+    Room is for two blocks of each run, and for five more.
+    """
+    runs = [run for pair in pairs for run in pair.runs if run.pages]
+    if not runs:
+        return 1
+    if limit.rows is not None:
+        needed, most = sum(2 * run.page_rows for run in runs) + 5 * max(run.page_rows for run in runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        needed, most = sum(2 * run.footprint for run in runs) + 5 * _largest(runs), limit.bytes
+    longest = max(run.page_rows for run in runs)
+    return max(1, min(most // max(1, needed), _MOST_BLOCK_ROWS // longest))
 
 
 def _longest(runs: list[SortedRun]) -> int:

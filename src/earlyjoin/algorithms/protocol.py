@@ -24,9 +24,10 @@ from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
+from earlyjoin.predicates.columns import SIDES
 from earlyjoin.predicates.conjunction import BoundConjunction
 from earlyjoin.predicates.keys import Int64
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters, Phase
 from earlyjoin.state.rows import Rows
@@ -62,8 +63,10 @@ class Plan:
     output: OutputSchema
     """What goes out."""
     joined_row: OutputSchema
-    """All columns of both sides by their output names, also for joins that give fewer: what filters look at."""
+    """All columns of all sides by their output names, also for joins that give fewer: what filters look at."""
     how: JoinType = JoinType.INNER
+    names: tuple[str, ...] = SIDES
+    """What messages and reports call the inputs."""
 
     @property
     def sides(self) -> int:
@@ -136,6 +139,8 @@ class Operator(ABC):
     """How it prefers to read when it may choose: a text for ``make_reading``."""
     build_side: int = 0
     """The input called R, to which reading strategies give their first number."""
+    gives_memory_back: ClassVar[bool] = False
+    """Can it go on with less memory than it holds?"""
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.plan = plan
@@ -183,6 +188,19 @@ class Operator(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of memory and files. Idempotent."""
+
+    def check_memory(self, limit: MemoryLimit) -> None:  # noqa: B027 - most operators can work with any limit
+        """Raise InputError if it could not go on with this limit from now on."""
+
+    def give_back(self, limit: MemoryLimit) -> bool:
+        """Its memory is to become this small: hold less from the next step on. True when it can go on with that.
+
+        Called before each step until what it holds fits.
+        """
+        return True
+
+    def memory_changed(self) -> None:  # noqa: B027 - most operators look at the limit when they need it
+        """The limit of its budget has changed."""
 
     def count(self, step: Step) -> Step:
         """Book results under the present phase."""

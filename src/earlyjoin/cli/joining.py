@@ -9,10 +9,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from earlyjoin.algorithms.options import parse_options
+from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.cli import live
+from earlyjoin.cli.aggregates import aggregates_of
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
-from earlyjoin.cli.conditions import condition_of, split
-from earlyjoin.cli.inputs import open_inputs
+from earlyjoin.cli.conditions import condition_of, multi_condition_of, split
+from earlyjoin.cli.inputs import input_names, open_inputs
 from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.outputs import Output, choose_output
 from earlyjoin.errors import InputError
@@ -27,12 +29,12 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Join two inputs as the options say."""
+    """Join the inputs as the options say."""
     if options.engine == "spark":
         raise InputError("--engine spark: this version has only the local engine; leave --engine out")
     if options.output is not None and not options.explain:
         check_target(options.output, overwrite=options.overwrite)
-    condition = condition_of(options)
+    condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
     how = _join_options(options)
     query = Query(open_inputs(options), condition, how)
     if options.explain:
@@ -53,11 +55,15 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_INTERRUPTED
     if not options.quiet and not options.json:
         print(_closing(query, result), file=sys.stderr)
+        for line in _aggregates(query):
+            print(line, file=sys.stderr)
     return EXIT_DONE
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:
-    settings = {"suffixes": _suffixes(options.suffixes)} if options.suffixes is not None else {}
+    if options.more and options.suffixes is not None:
+        raise InputError("--suffixes is for two inputs; with more, names that clash get the name of their input")
+    suffixes = DEFAULT_SUFFIXES if options.suffixes is None else _suffixes(options.suffixes)
     return JoinOptions(
         how=options.how,
         algorithm=options.algorithm,
@@ -68,8 +74,10 @@ def _join_options(options: argparse.Namespace) -> JoinOptions:
         batch_rows=options.batch_rows,
         spill_directory=options.spill_dir,
         seed=options.seed,
+        aggregates=aggregates_of(options.aggregate or ()),
+        estimator=options.estimator,
         operator=parse_options(options.option),
-        **settings,
+        suffixes=suffixes,
     )
 
 
@@ -113,6 +121,11 @@ def _closing(query: Query, result: str) -> str:
     if spilled:
         parts.append(f"spilled {format_bytes(spilled)}")
     return ", ".join(parts)
+
+
+def _aggregates(query: Query) -> list[str]:
+    """The aggregates, one a line."""
+    return [f"{name}: {live.estimated(estimate)}" for name, estimate in query.estimates.items()]
 
 
 def _suffixes(text: str) -> tuple[str, str]:

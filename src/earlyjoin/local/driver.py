@@ -36,6 +36,8 @@ class Driver:
     estimating: Estimating | None = None
     watching: Callable[[], None] | None = None
     """Called after every step, for those who write down how a run goes."""
+    between_steps: Callable[[], None] = lambda: None
+    """What the runtime has to look after while the operator's state is complete."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
@@ -43,7 +45,10 @@ class Driver:
             if self.watching is not None:
                 self.watching()
             if step is not None:
+                if self.estimating is not None:
+                    self.estimating.saw(step)
                 yield step
+            self.between_steps()
             if self.stopping():
                 return
 
@@ -51,7 +56,12 @@ class Driver:
         yield from self.operator.resume()
         silent = False
         while not all(self.ended):
-            arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            try:
+                arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            except Exception:
+                # Rows that came before an input failed are joined, if that is not a long work of its own.
+                yield from self.operator.react(Slice(REACT_STEPS, self.stopping))
+                raise
             silent = arrival is None
             if arrival is not None:
                 yield from self._deliver(arrival)

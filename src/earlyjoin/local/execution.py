@@ -8,13 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
+from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
+from earlyjoin.local.estimating.running import Reading, statistics_share
+from earlyjoin.local.estimating.worth import Worth
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
@@ -57,13 +61,20 @@ class Execution:
         self.stop_asked = False
         self._options = options
         small = self.budget.limit.bytes is not None and self.budget.limit.bytes < _SMALL_BYTES
-        share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
-        self._input_budget, rest = self.budget.split(share, least_rows=plan.sides)
+        input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
+        self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
+        output_budget = None
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(_OUTPUT_SHARE)
-            self._builder = OutputBuilder(plan.output, output_budget)
-        else:
-            self._builder = OutputBuilder(plan.output, None)
+        self._builder = OutputBuilder(plan.output, output_budget)
+        # Values are measured before rows are built, so the memory for rows serves both.
+        worth = Worth(
+            Expressions(options.aggregates, plan),
+            output_budget.account("values of aggregates") if output_budget else None,
+        )
+        share, statistics = statistics_share(plan, rest.limit.bytes, len(options.aggregates)), None
+        if share:
+            statistics, rest = rest.split(share)
         self._context = Context(
             budget=rest,
             spill=self.spill,
@@ -77,11 +88,16 @@ class Execution:
             concurrent=not isinstance(clock, VirtualClock),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
+        self.resizing = Resizing(self.budget, self.operator)
         self.reading = self._make_reading() if self.pulls else None
         self.inputs: Inputs | None = None
         most = max(self._batch_rows(source).most for source in sources)
-        account = rest.account("statistics of the size estimate")
-        self.estimating = Estimating(plan, sources, self.operator, account, self.rows_taken, self.ended, most)
+        # A budget in rows does not count statistics.
+        counted = rest if rest.limit.bytes is None else statistics
+        self._statistics = statistics
+        account = None if counted is None else counted.account("statistics of the size estimate")
+        reading = Reading(sources, self.rows_taken, self.ended, most)
+        self.estimating = Estimating(plan, self.operator, reading, worth, account, options.estimator)
 
     @property
     def pulls(self) -> bool:
@@ -122,9 +138,23 @@ class Execution:
             self.ended,
             self._stopping,
             self.estimating,
+            self.resizing.look,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
+
+    def set_memory(self, limit: MemoryLimit) -> None:
+        """Change the limit, at once or as soon as what is held fits."""
+        self.resizing.ask(limit)
+        statistics = self._statistics
+        if statistics is not None and not statistics.would_fit(statistics.limit_if(limit)):
+            self.estimating.give_up("the memory was made smaller than statistics besides the join need")
+            self.resizing.look()
+        if self.resizing.asked is not None:
+            # Readers must not fill the old buffer again while the operator gives back.
+            self._input_budget.resize_parts(limit)
+        rows = _output_rows(self.plan.output.schema, self._context.budget.limit_if(limit), self._options.batch_rows)
+        self._context.output_rows = min(self._context.output_rows, rows)
 
     def unbuilt(self) -> list[pa.RecordBatch]:
         """Rows that the operator has found and that ``run`` has not given out."""

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.algorithms.choice import Choice, choose
-from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.planning import plan_for
 from earlyjoin.errors import InputError
 from earlyjoin.local import explaining, pausing, progress
 from earlyjoin.local.execution import Execution
@@ -29,6 +29,7 @@ from earlyjoin.local.sinks import open_sink
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.widening import widened
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.multiway import MultiEqual
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.snapshot import Snapshot
@@ -46,7 +47,7 @@ class State(StrEnum):
 
 
 class Query:
-    """A join of two inputs in this process.
+    """A join of two inputs, or of many, in this process.
 
     Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that
     ``head`` has shown are given out again. Use it as a context manager, or let it run to its end, to have memory and
@@ -56,7 +57,7 @@ class Query:
     def __init__(
         self,
         sources: Sequence[Source],
-        condition: Condition,
+        condition: Condition | MultiEqual,
         options: JoinOptions | None = None,
         *,
         clock: Clock | None = None,
@@ -64,12 +65,8 @@ class Query:
         self.options = options if options is not None else JoinOptions()
         self.sources = tuple(widened(source) for source in sources)
         self.condition = condition
-        if len(self.sources) != 2:
-            raise InputError(f"this version joins two inputs, got {len(self.sources)}")
-        left, right = self.sources
-        self.plan = make_plan(
-            condition, left.schema, right.schema, how=self.options.how, suffixes=self.options.suffixes
-        )
+        schemas = [source.schema for source in self.sources]
+        self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)
         self.choice = self._choose()
         self.state = State.NEW
         self._clock = clock if clock is not None else RealClock()
@@ -105,6 +102,7 @@ class Query:
             memory_fraction=execution.budget.fraction_used,
             finished=self.state is State.FINISHED,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     @property
@@ -122,6 +120,14 @@ class Query:
     def estimate_reason(self) -> str | None:
         """Why ``estimate`` is None; None when it is not."""
         return None if self.state is State.FINISHED else self._execution.estimating.reason
+
+    @property
+    def estimates(self) -> dict[str, dict[str, Any] | None]:
+        """The aggregates that were asked, by name: ``value``, ``low``, ``high`` and ``confidence`` of each.
+
+        None while nothing can be said. Exact once the query has finished; then None is the mean of no rows.
+        """
+        return self._execution.estimating.aggregates(finished=self.state is State.FINISHED)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The result as it is found. Iterating again goes on where the last iteration stopped."""
@@ -194,12 +200,36 @@ class Query:
             finally:
                 self._stepping.release()
 
-    def switch_reading(self, first: int, second: int) -> None:
-        """From now on read ``first`` rows of the left input for ``second`` of the right one."""
+    def switch_reading(self, *rows: int) -> None:
+        """From now on read so many rows of the first input for so many of the second (and of the third, …)."""
         execution = self._execution
         if execution.reading is None:
             raise InputError("the reading ratio can be switched only where inputs are pulled; these push")
-        execution.reading.switch((first, second), execution.rows_taken)
+        if len(rows) != self.plan.sides:
+            raise InputError(f"switch_reading needs {self.plan.sides} numbers, one for each input, got {len(rows)}")
+        execution.reading.switch(rows, execution.rows_taken)
+
+    def set_memory(self, memory: str | int | MemoryLimit) -> None:
+        """Change the memory of a running query: "32MB", or rows where it was given in rows.
+
+        More is there at once. Less is kept to as soon as the operator has given back what is too much, which it begins
+        with its next step; until then the old limit holds. An algorithm that cannot give back refuses (InputError).
+        Call it between two batches, in the thread that iterates.
+        """
+        limit = MemoryLimit.parse(memory)
+        if not self._stepping.acquire(blocking=False):
+            raise InputError("memory can be changed between two batches, not while another thread waits for one")
+        try:
+            if self.state not in (State.NEW, State.RUNNING):
+                raise InputError(f"the memory of a query that is {self.state} cannot be changed")
+            self._execution.set_memory(limit)
+        finally:
+            self._stepping.release()
+
+    @property
+    def memory(self) -> MemoryLimit:
+        """The limit in force."""
+        return self._execution.budget.limit
 
     def pause(self, directory: str | os.PathLike[str]) -> None:
         """Save the whole state into a new directory and end this query; ``resume`` goes on from there.
@@ -238,6 +268,7 @@ class Query:
             counters=self._execution.counters,
             budget=self._execution.budget,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from earlyjoin.predicates.distance import Near
 from earlyjoin.predicates.equality import Equal
 from earlyjoin.predicates.filters import Filter
 from earlyjoin.predicates.intervals import Overlaps
+from earlyjoin.predicates.multiway import Attribute, MultiEqual
 from earlyjoin.predicates.rectangles import Intersects
 
 _KINDS: dict[str, type[Predicate]] = {
@@ -27,20 +28,26 @@ _KINDS: dict[str, type[Predicate]] = {
 }
 
 
-def to_values(condition: Condition) -> dict[str, Any]:
+def to_values(condition: Condition | MultiEqual) -> dict[str, Any]:
     """Plain values for a condition."""
+    if isinstance(condition, MultiEqual):
+        return {"many": {field.name: _plain(getattr(condition, field.name)) for field in dataclasses.fields(condition)}}
     whole = Conjunction.of(condition)
     return {
         "predicates": [
             {"kind": type(p).__name__} | {f.name: _plain(getattr(p, f.name)) for f in dataclasses.fields(p)}  # type: ignore[arg-type]
             for p in whole.predicates
         ],
-        "filters": [_expression_text(filter_) for filter_ in whole.filters],
+        "filters": [expression_text(filter_.expression) for filter_ in whole.filters],
     }
 
 
-def from_values(values: dict[str, Any]) -> Condition:
+def from_values(values: dict[str, Any]) -> Condition | MultiEqual:
     """The inverse of ``to_values``."""
+    if "many" in values:
+        fields = {name: _rich(value) for name, value in values["many"].items()}
+        pairs = tuple((Attribute(*one), Attribute(*other)) for one, other in fields.pop("equalities"))
+        return MultiEqual(equalities=pairs, **fields)
     predicates: list[Condition] = []
     for saved in values["predicates"]:
         fields = dict(saved)
@@ -48,14 +55,19 @@ def from_values(values: dict[str, Any]) -> Condition:
         if kind is None:
             raise SnapshotError(f"unknown kind of predicate {saved['kind']!r} in a saved query")
         predicates.append(kind(**{name: _rich(value) for name, value in fields.items()}))
-    filters = [Filter(pc.Expression._deserialize(pa.py_buffer(base64.b64decode(text)))) for text in values["filters"]]
+    filters = [Filter(expression_from_text(text)) for text in values["filters"]]
     return Conjunction.of(*predicates, *filters)
 
 
-def _expression_text(filter_: Filter) -> str:
+def expression_text(expression: pc.Expression) -> str:
     """Arrow's own serialised form, which keeps column names (Substrait has positions, wrong in a narrower row)."""
-    _, (serialised,) = filter_.expression.__reduce__()
+    _, (serialised,) = expression.__reduce__()
     return base64.b64encode(serialised).decode()
+
+
+def expression_from_text(text: str) -> pc.Expression:
+    """The inverse of ``expression_text``."""
+    return pc.Expression._deserialize(pa.py_buffer(base64.b64decode(text)))
 
 
 def _plain(value: Any) -> Any:

@@ -1,10 +1,10 @@
 """Experiments: figures of the papers, run again on counted work."""
 
-from earlyjoin.report.experiments import ehj, pmj, rpj
+from earlyjoin.report.experiments import ehj, pmj, pmj_fig11, rpj
 from earlyjoin.report.experiments.experiment import Experiment, Outcome
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*pmj.EXPERIMENTS, *ehj.EXPERIMENTS, *rpj.EXPERIMENTS)
+    one.name: one for one in (*pmj.EXPERIMENTS, *pmj_fig11.EXPERIMENTS, *ehj.EXPERIMENTS, *rpj.EXPERIMENTS)
 }
 
 __all__ = ["EXPERIMENTS", "Experiment", "Outcome"]
