@@ -108,6 +108,9 @@ def test_expected_output_counts_the_pairs_that_have_not_met(events: list[tuple[i
                 arrivals = np.array([naive.rows[n][2] for n in leaving])
                 expected.flushed(side, partition, arrivals, moment)
                 naive.on_disk |= set(leaving)
+                for kept in (0, 1):
+                    waiting = naive.oldest(1 - kept, partition, 1)
+                    expected.forget_flushes(kept, partition, naive.rows[waiting[0]][2] if waiting else moment + 1)
         elif kind == 3:
             moment += 1
             expected.probed(side, partition, moment)

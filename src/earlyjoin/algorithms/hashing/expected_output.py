@@ -23,6 +23,9 @@ import numpy as np
 
 from earlyjoin.predicates.keys import Int64
 
+_FLUSH_NBYTES = 128
+"""What remembering a flush takes."""
+
 
 class ExpectedOutput:
     """Er of every task. Moments are ticks of the logical clock."""
@@ -37,7 +40,7 @@ class ExpectedOutput:
     def nbytes(self) -> int:
         """Bytes held."""
         flushes = sum(len(history) for side in self._flushes for history in side)
-        return self.memory.nbytes + self.disk.nbytes + self._last_probe.nbytes + 2 * 8 * flushes
+        return self.memory.nbytes + self.disk.nbytes + self._last_probe.nbytes + _FLUSH_NBYTES * flushes
 
     def on_disk(self, side: int, partition: int) -> int:
         """Rows of a disk partition."""
@@ -63,6 +66,12 @@ class ExpectedOutput:
         history = np.asarray([(0, 0), *self._flushes[side][partition]], dtype=np.int64)
         rows: Int64 = history[np.searchsorted(history[:, 0], moments) - 1, 1]
         return rows
+
+    def forget_flushes(self, side: int, partition: int, oldest: int) -> None:
+        """The other side has no row in memory that came before ``oldest``: earlier flushes need not be told apart."""
+        history = self._flushes[side][partition]
+        before = sum(moment < oldest for moment, _ in history)
+        del history[: max(0, before - 1)]
 
     def probed(self, side: int, partition: int, moment: int) -> None:
         """An md-task with this memory partition is run at this moment: it will find everything."""

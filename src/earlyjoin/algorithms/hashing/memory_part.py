@@ -97,7 +97,7 @@ class MemoryPart:
         """Add rows, all with valid keys, and return the number of the first; on BudgetExceeded nothing has changed."""
         first = len(self.rows)
         born_dead = int(np.count_nonzero(matched)) if self.expendable and matched is not None else 0
-        self._count.reserve(rows=batch.num_rows - born_dead)
+        self._count.reserve(rows=batch.num_rows)
         try:
             self._index.reserve(first + batch.num_rows)
             self._arrivals.append(arrivals)
@@ -113,7 +113,7 @@ class MemoryPart:
             self.rows.append(batch)
         except BudgetExceeded:
             self._truncate(first)
-            self._count.release(rows=batch.num_rows - born_dead)
+            self._count.release(rows=batch.num_rows)
             raise
         self._dead += born_dead
         stored = self._keys.keys()
@@ -146,13 +146,11 @@ class MemoryPart:
         return self._index.probe(stored, probing, cursor, out_probing, out_stored, once=once, skip=skip)
 
     def bury(self) -> int:
-        """Count the rows that have died since the last call, and let them no longer count as rows in memory."""
+        """Count the rows that died since the last call; their place is free once the part is cleared, as in EHJ."""
         if not self.expendable or self._matched is None:
             return 0
         died = int(np.count_nonzero(self._matched.data)) - self._dead
-        if died:
-            self._dead += died
-            self._count.release(rows=died)
+        self._dead += died
         return died
 
     def living(self) -> Int64:

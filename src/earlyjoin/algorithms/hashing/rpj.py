@@ -22,6 +22,7 @@ import numpy as np
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.hashing.arrival_statistics import ArrivalStatistics
+from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.expected_output import ExpectedOutput
 from earlyjoin.algorithms.hashing.flush_policies import optimal_flush
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, PartitionStatistics, Victim
@@ -52,7 +53,17 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         """Optimal flush, from the statistics that are kept from now on."""
         self.statistics = ArrivalStatistics(self.table.partitions, unit_rows=self.set.unit_rows, decay=self.set.decay)
         self.expected = ExpectedOutput(self.table.partitions)
+        self._held_statistics = self.table.memory.account("statistics")
+        self._book_statistics()
         return self._optimal
+
+    def _book_statistics(self) -> None:
+        """Statistics count as well. They grow when rows leave, so there is room."""
+        more = self.statistics.nbytes + self.expected.nbytes - self._held_statistics.bytes
+        if more < 0:
+            self._held_statistics.release(-more)
+        else:
+            self._held_statistics.try_reserve(more)
 
     def _optimal(self, statistics: PartitionStatistics) -> list[Victim]:
         """The papers count memory in rows. Of a memory in bytes whole partitions leave, and no short runs."""
@@ -82,7 +93,17 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         if flushed is not None:
             departure = self.context.ticks.next_tick - 1
             self.expected.flushed(side, partition, flushed.arrivals, departure)
+            for kept in (0, 1):
+                self.expected.forget_flushes(kept, partition, self._oldest(1 - kept, partition))
+            self._book_statistics()
         return flushed
+
+    def _oldest(self, side: int, partition: int) -> int:
+        """Arrival of the oldest row that is in memory or about to come in."""
+        arrivals = self.table.parts[side][partition].arrivals
+        oldest = int(arrivals[0]) if len(arrivals) else self.context.ticks.next_tick
+        arriving = self._arriving
+        return oldest if arriving is None or arriving.piece is None else min(oldest, arriving.first_tick)
 
     # Tasks
 
@@ -98,7 +119,7 @@ class RateBasedProgressiveJoin(MergingHashJoin):
     def next_task(self) -> Task | None:
         """The task of the highest expected output rate."""
         runs = np.array([[len(part) for part in side] for side in self.table.runs])
-        pages = np.array([[sum(self._pages(run.rows) for run in part) for part in side] for side in self.table.runs])
+        pages = np.array([[sum(map(self._pages, part)) for part in side] for side in self.table.runs])
         costs = PageCosts(self.set.random_cost, self.set.sequential_cost)
         best = best_task(
             self._memory_pairs(), self.expected.disk, runs, pages,
@@ -113,8 +134,10 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         self.expected.probed(best.side, best.partition, task.started_at)
         return task
 
-    def _pages(self, rows: int) -> int:
-        return -(-rows // (self.table.files[0].page_rows or 1))
+    def _pages(self, run: DiskRun) -> int:
+        """Pages of a run as the counters count them."""
+        page_rows = self.table.files[0].page_rows
+        return len(run.sizes) if page_rows is None else -(-run.rows // page_rows)
 
     def task_finished(self, task: MemoryDiskTask) -> None:
         """The memory part was used at the moment at which the task began."""
@@ -130,6 +153,12 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         """Take them over."""
         self.statistics.load(values["statistics"])
         self.expected.load(values["expected"])
+        self._book_statistics()
+
+    def close(self) -> None:
+        """Give memory back and remove files."""
+        self._held_statistics.clear()
+        super().close()
 
 
 @registry.register

@@ -127,7 +127,7 @@ class PartitionedTable:
     def statistics(self, protected: Bool | None = None, **more: Any) -> PartitionStatistics:
         """What flush policies look at; copies, so that nobody changes the table through them."""
         return PartitionStatistics(
-            memory=self._in_memory.copy(),
+            memory=np.array([[len(part) for part in parts] for parts in self.parts], dtype=np.int64),
             disk=self._on_disk.copy(),
             arrived=self.arrived.copy(),
             frozen=self.frozen,
