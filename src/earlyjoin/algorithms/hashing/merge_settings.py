@@ -20,9 +20,14 @@ class MergeSettings(HashSettings):
     page_part: ClassVar[int] = 16
     flush: str = option("adaptive", "which partitions leave memory (hmj)", of=tuple(HASH_MERGE_POLICIES))
     fan_in: int = option(10, "most runs of a side that one merge takes while rows still arrive", least=2)
-    flush_fraction: float = option(0.05, "part of the rows in memory that leaves at once (rpj)", least=0, most=1)
+    flush_fraction: float | None = option(
+        None,
+        "part of the rows in memory that leaves at once (rpj; auto: 0.05, of a memory in bytes 0.1)",
+        least=0,
+        most=1,
+    )
     least_run: float = option(
-        0.5, "shortest run, as part of what leaves at once; not for memory in rows (rpj)", least=0, most=1
+        0.25, "shortest run, as part of what leaves at once; not for memory in rows (rpj)", least=0, most=1
     )
     unit_rows: int = option(UNIT_ROWS, "arrivals that make a time unit of the statistics (rpj)", least=1)
     decay: float = option(DECAY, "what recent arrivals keep of their weight after a time unit (rpj)", least=0, most=1)
@@ -33,7 +38,7 @@ class MergeSettings(HashSettings):
         """Nothing may be free of cost, and something has to leave."""
         # Not super(): dataclasses with slots are made anew, and a bare super() would look for the old class.
         HashSettings.check(self)
-        if not self.flush_fraction > 0:
+        if self.flush_fraction is not None and not self.flush_fraction > 0:
             raise InputError(f"option flush-fraction must be above 0, got {self.flush_fraction}")
         if not self.decay < 1:
             raise InputError(f"option decay must be below 1, got {self.decay}")

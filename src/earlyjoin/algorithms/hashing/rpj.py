@@ -37,6 +37,8 @@ from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.keys import Int64
 
 _PAPER = "RPJ, SIGMOD 2005"
+_FLUSH_OF_ROWS, _FLUSH_OF_BYTES = 0.05, 0.1
+"""nflush, a parameter that the paper does not give, as a part of the rows in memory. Large runs cost less time."""
 
 
 @registry.register
@@ -67,8 +69,9 @@ class RateBasedProgressiveJoin(MergingHashJoin):
 
     def _optimal(self, statistics: PartitionStatistics) -> list[Victim]:
         """The papers count memory in rows. Of a memory in bytes whole partitions leave, and no short runs."""
-        count = max(1, int(self.set.flush_fraction * statistics.memory.sum()))
         in_rows = self.table.memory.limit.rows is not None
+        fraction = self.set.flush_fraction or (_FLUSH_OF_ROWS if in_rows else _FLUSH_OF_BYTES)
+        count = max(1, int(fraction * statistics.memory.sum()))
         least = 0 if in_rows else int(self.set.least_run * count)
         victims = optimal_flush(statistics.able, self.statistics.probability(), count, least=least)
         return [Victim(victim.side, victim.partition, victim.rows if in_rows else None) for victim in victims]
