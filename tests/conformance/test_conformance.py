@@ -138,6 +138,8 @@ def never(*arguments: object) -> object:
         ("pmj", "same_run"),
         ("xjoin", "resided_together"),
         ("ehj", "early_hash_joined"),
+        ("hmj", "resided_together"),
+        ("rpj", "resided_together"),
     ],
 )
 def test_a_broken_exactly_once_rule_is_noticed(

@@ -243,3 +243,13 @@ def test_pages_of_a_hot_word_that_do_not_have_it(tmp_path: Path) -> None:
     bench.merge_all()
     assert Counter(bench.found) == Counter((99, j) for j in [300, *range(100, 106), *range(200, 206)])
     bench.close()
+
+
+def test_without_the_rule_of_matching_runs_pairs_come_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined, "same_run", lambda left, right: np.zeros(len(left), dtype=np.bool_))
+    bench = Bench(tmp_path, MemoryLimit(rows=60))
+    for number in range(4):
+        bench.flush([(0, number)], [(0, 100 + number)], together=False)
+        bench.merge_all()
+    assert max(Counter(bench.found).values()) > 1
+    bench.close()
