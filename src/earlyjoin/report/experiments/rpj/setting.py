@@ -25,7 +25,7 @@ RANDOM_S = 5e-3
 SEQUENTIAL_S = 0.5e-3
 _PATIENCE = 0.0
 _MORE: Mapping[str, Mapping[str, object]] = {
-    "RPJ": {"flush_fraction": 0.2, "random_cost": RANDOM_S, "sequential_cost": SEQUENTIAL_S}
+    "RPJ": {"flush_fraction": 0.1, "random_cost": RANDOM_S, "sequential_cost": SEQUENTIAL_S}
 }
 
 
