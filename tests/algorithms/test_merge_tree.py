@@ -19,8 +19,8 @@ def test_single_rows_leave_no_rest_unless_many_of_them_are_read_at_once() -> Non
     assert merge_tree.fits(pairs(2, 1, 100), MemoryLimit(rows=8))
     assert not merge_tree.fits(pairs(2, 1, 100), MemoryLimit(rows=8), pages_at_once=20)
     assert merge_tree.fits(pairs(2, 1, 100), MemoryLimit(rows=20 * (4 + 5)), pages_at_once=20)
-    assert merge_tree.fits(pairs(2, 1, 100), MemoryLimit(bytes=500))
-    assert not merge_tree.fits(pairs(2, 1, 100), MemoryLimit(bytes=500 * 20), pages_at_once=20)
+    assert merge_tree.fits(pairs(2, 1, 20_000), MemoryLimit(bytes=100_000))
+    assert not merge_tree.fits(pairs(2, 1, 20_000), MemoryLimit(bytes=2_000_000), pages_at_once=20)
 
 
 def test_pages_read_at_once_fit() -> None:
