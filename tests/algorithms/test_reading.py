@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earlyjoin.algorithms.reading import Ratio, make_reading
+from earlyjoin.algorithms.reading import PRESETS, Phased, Ratio, check_reading, make_reading
 from earlyjoin.errors import InputError
+from earlyjoin.state.counters import Counters, Phase
 
 
 def sequence(strategy: Ratio, lengths: list[int], count: int, read: list[int] | None = None) -> str:
@@ -92,6 +93,53 @@ def test_nonsense_is_refused(text: str) -> None:
 def test_weights_that_read_nothing_are_refused(weights: tuple[int, int]) -> None:
     with pytest.raises(InputError, match=f"reading ratio {weights[0]}:{weights[1]} needs whole numbers"):
         Ratio(weights)
+
+
+def test_a_phased_strategy_switches_when_memory_is_full() -> None:
+    counters = Counters()
+    strategy = make_reading("ehj1", [None, None], counters=counters)
+    read = [0, 0]
+    assert sequence(strategy, [999, 999], 10, read) == "ababababab"
+    counters.flushes = 1
+    assert sequence(strategy, [999, 999], 12, read).count("a") == 10
+    strategy.switch((0, 1), read)  # what the user asks for stays
+    assert sequence(strategy, [999, 999], 5, read) == "bbbbb"
+
+
+def test_a_phased_strategy_switches_after_some_results() -> None:
+    counters = Counters()
+    strategy = make_reading("1:1>0:1@100", [None, None], counters=counters)
+    read = [0, 0]
+    counters.flushes = 5
+    assert sequence(strategy, [999, 999], 4, read) == "abab"
+    counters.results[Phase.ARRIVING] = 100
+    assert sequence(strategy, [999, 999], 4, read) == "bbbb"
+
+
+def test_a_phased_strategy_goes_on_after_a_pause() -> None:
+    counters = Counters(flushes=1)
+    strategy = make_reading("ehj2", [None, None], counters=counters)
+    strategy.next_side([30, 10], [False, False])
+    again = make_reading("ehj2", [None, None], counters=counters)
+    again.go_on(strategy.to_values())
+    read = [30, 10]
+    assert sequence(again, [999, 999], 11, read).count("a") == 10
+
+
+def test_names_stand_for_r_and_s() -> None:
+    assert str(make_reading("ehj1", [None, None], build_side=1)) == "1:1>1:5"
+    assert str(make_reading("ehj*", [None, None])) == "1:0"
+    assert str(make_reading("auto", [None, None], own="ehj*", build_side=1)) == "0:1"
+    assert str(make_reading("3:2", [None, None], own="ehj*")) == "3:2"
+    for name in (*PRESETS, "auto", "2:1", "1:1>5:1", "1:1>5:1@7"):
+        check_reading(name)
+
+
+@pytest.mark.parametrize("text", ["1:1>", "1:1>5", "1:1>5:1@", "1:1>5:1@many", "1:1>0:0", "ehj9"])
+def test_wrong_strategies_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        check_reading(text)
+    assert isinstance(Phased.parse("1:1>5:1"), Ratio)
 
 
 def test_a_ratio_has_a_number_for_each_input() -> None:

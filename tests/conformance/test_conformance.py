@@ -131,7 +131,17 @@ def never(*arguments: object) -> object:
 
 
 @pytest.mark.parametrize("mutation", ["dropped", "inverted"])
-@pytest.mark.parametrize(("algorithm", "rule"), [("nested", "resided_together"), ("pmj", "same_run")])
+@pytest.mark.parametrize(
+    ("algorithm", "rule"),
+    [
+        ("nested", "resided_together"),
+        ("pmj", "same_run"),
+        ("xjoin", "resided_together"),
+        ("ehj", "early_hash_joined"),
+        ("hmj", "resided_together"),
+        ("rpj", "resided_together"),
+    ],
+)
 def test_a_broken_exactly_once_rule_is_noticed(
     algorithm: str, rule: str, mutation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from earlyjoin.report.experiments import EXPERIMENTS
 from earlyjoin.report.experiments.tracing import trace
 from earlyjoin.state.budget import MemoryLimit
 
-SLOW = {"pmj-fig10"}  # ten runs, some of them in very little memory
+SLOW = {"pmj-fig10"} | {name for name in EXPERIMENTS if not name.startswith("pmj")}  # many runs, or very little memory
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXPERIMENTS])

@@ -17,6 +17,12 @@ _INDEX_BYTES = 32
 _OPERATORS_PART = 0.75
 """What is left for the operator when input buffer, output and row numbers have their parts."""
 
+_PREFERRED = "ehj"
+"""For equality that does not fit into memory: early rows at about the cost of a plain hash join."""
+_REMARKS = {
+    "nested": "; it compares every pair of rows, so large inputs take long",
+    "ehj": "; it gives rows at once and keeps whole partitions of the smaller input in memory",
+}
 _YARDSTICKS = frozenset({"nested", "smj", "smj-semi"})
 """What others are measured against: right for any input, never the fastest to a first row."""
 
@@ -42,9 +48,9 @@ def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: i
     if in_memory and fits is not False and (fits or not indexed):
         best = in_memory[0]
         return Choice(best.name, f"{_condition(best)}, {size}")
-    best = indexed[0] if indexed else spilling[0] if spilling else in_memory[0]
-    slow = "; it compares every pair of rows, so large inputs take long" if best.name == "nested" else ""
-    return Choice(best.name, f"{_condition(best)}, {size}{slow}")
+    preferred = [description for description in indexed if description.name == _PREFERRED]
+    best = (preferred or indexed or spilling or in_memory)[0]
+    return Choice(best.name, f"{_condition(best)}, {size}{_REMARKS.get(best.name, '')}")
 
 
 def _by_hash(description: Description) -> bool:

@@ -34,6 +34,7 @@ class OutputSchema:
         self.columns = tuple(columns)
         self.schema = pa.schema([column.field for column in columns])
         self._types = [column.field.type for column in columns]
+        self._wanted: dict[tuple[bool, ...], tuple[list[int], ...]] = {}
 
     @classmethod
     def of(
@@ -102,8 +103,7 @@ class OutputSchema:
         if not self.columns:
             return empty_columns(length)
         taken: list[dict[int, pa.Array]] = []
-        for side, (source, numbers) in enumerate(zip(rows, index, strict=True)):
-            wanted = [p for column in self.columns if (p := self._source(column, rows, side)) is not None]
+        for source, numbers, wanted in zip(rows, index, self._wanted_of(rows), strict=True):
             if source is None or numbers is None or not wanted:
                 taken.append({})
             else:
@@ -119,9 +119,8 @@ class OutputSchema:
     def fitting(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...], nbytes: int) -> int:
         """How many of the rows, from the first on, can be built within so many bytes; at least one."""
         sides = []
-        for side, (source, numbers) in enumerate(zip(rows, index, strict=True)):
+        for source, numbers, wanted in zip(rows, index, self._wanted_of(rows), strict=True):
             if source is not None and numbers is not None:
-                wanted = [p for column in self.columns if (p := self._source(column, rows, side)) is not None]
                 sides.append((source, numbers, wanted))
         length = len(sides[0][1])
         if length * sum(source.widest(wanted) for source, _, wanted in sides) <= nbytes:
@@ -130,6 +129,14 @@ class OutputSchema:
         for source, numbers, wanted in sides:
             sizes += source.sizes(numbers, wanted)
         return max(1, int(np.searchsorted(np.cumsum(sizes), nbytes, side="right")))
+
+    def _wanted_of(self, rows: tuple[Rows | None, ...]) -> tuple[list[int], ...]:
+        """For each side the positions of the columns that it fills."""
+        present = tuple(source is not None for source in rows)
+        if present not in self._wanted:
+            sources = [[self._source(column, rows, side) for column in self.columns] for side in range(len(rows))]
+            self._wanted[present] = tuple([place for place in places if place is not None] for places in sources)
+        return self._wanted[present]
 
     @staticmethod
     def _source(column: OutputColumn, rows: tuple[Rows | None, ...], side: int) -> int | None:

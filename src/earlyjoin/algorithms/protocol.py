@@ -84,6 +84,11 @@ class Context:
     counters: Counters = field(default_factory=Counters)
     output_rows: int = DEFAULT_OUTPUT_ROWS
     seed: int = 0
+    rows_expected: tuple[int | None, ...] | None = None
+    """About how many rows each input has, None where nobody knows."""
+    bytes_expected: tuple[int | None, ...] | None = None
+    concurrent: bool = False
+    """May an operator work in a thread of its own? Then results come in an order that differs from run to run."""
     options: OperatorOptions | None = None
     """The algorithm's own options; None: its defaults."""
 
@@ -130,6 +135,10 @@ class Operator(ABC):
     description: ClassVar[Description]
     options_type: ClassVar[type[OperatorOptions]] = OperatorOptions
     """What can be chosen about it."""
+    reading: ClassVar[str | None] = None
+    """How it prefers to read when it may choose: a text for ``make_reading``."""
+    build_side: int = 0
+    """The input called R, to which reading strategies give their first number."""
     gives_memory_back: ClassVar[bool] = False
     """Can it go on with less memory than it holds?"""
 

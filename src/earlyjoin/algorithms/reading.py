@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earlyjoin.errors import InputError
+from earlyjoin.state.counters import Counters
 
 _RATIO = re.compile(r"\s*\d+(\s*:\s*\d+)+\s*")
 
@@ -38,7 +39,10 @@ class Ratio:
         """Read "1:1", "5:1", "1:0" (all of the first input first), "2:1:1" for three inputs."""
         found = _RATIO.fullmatch(text)
         if not found:
-            raise InputError(f"reading ratio {text!r} is neither auto nor of the form A:B, such as 1:1 or 5:1")
+            raise InputError(
+                f"reading ratio {text!r} is neither auto nor of the form A:B, such as 1:1 or 5:1, "
+                f"nor one of: {', '.join(PRESETS)}"
+            )
         return cls(tuple(int(weight) for weight in text.split(":")))
 
     def switch(self, weights: tuple[int, ...], rows_read: Sequence[int]) -> None:
@@ -113,17 +117,111 @@ class SmallerFirst(Ratio):
         return f"auto: {first}" if max(self.favoured) == 1 else f"auto: {first}, then {later}"
 
 
+@dataclass(slots=True)
+class Phased(Ratio):
+    """One ratio while all rows fit into memory, another once the first have been flushed, or after some results.
+
+    >>> str(Phased.parse("1:1>5:1")), str(Phased.parse("1:1>5:1@1000"))
+    ('1:1>5:1', '1:1>5:1@1000')
+    """
+
+    later: tuple[int, ...] = (1, 1)
+    after_results: int | None = None
+    """Results after which the second ratio is used; None: when memory is full."""
+    counters: Counters = field(default_factory=Counters)
+    """What the operator counts."""
+    _first: tuple[int, ...] = ()
+    _switched: bool = False
+
+    def __post_init__(self) -> None:
+        Ratio.__post_init__(self)
+        Ratio(self.later)
+        self._first = self.weights
+
+    @classmethod
+    def parse(cls, text: str) -> Phased:
+        """Read "1:1>5:1" (5:1 once memory is full) or "1:1>5:1@1000" (after 1000 results)."""
+        first, _, rest = text.partition(">")
+        later, at, results = rest.partition("@")
+        if at and not results.strip().isdigit():
+            raise InputError(f"reading strategy {text!r} needs a number of results behind @, such as 1:1>5:1@1000")
+        return cls(
+            Ratio.parse(first).weights, later=Ratio.parse(later).weights, after_results=int(results) if at else None
+        )
+
+    def switch(self, weights: tuple[int, ...], rows_read: Sequence[int]) -> None:
+        """Use another ratio from now on; what the user asks for stays."""
+        self._switched = True
+        Ratio.switch(self, weights, rows_read)
+
+    def next_side(self, rows_read: Sequence[int], ended: Sequence[bool]) -> int | None:
+        """As the ratio of the present phase says."""
+        if not self._switched and self._over():
+            self.switch(self.later, rows_read)
+        return Ratio.next_side(self, rows_read, ended)
+
+    def _over(self) -> bool:
+        if self.after_results is not None:
+            return self.counters.rows_out >= self.after_results
+        return self.counters.flushes > 0
+
+    def to_values(self) -> dict[str, Any]:
+        """Plain values to go on with after a pause."""
+        return Ratio.to_values(self) | {"switched": self._switched}
+
+    def go_on(self, values: dict[str, Any]) -> None:
+        """Continue where another process stopped."""
+        Ratio.go_on(self, values)
+        self._switched = values["switched"]
+
+    def __str__(self) -> str:
+        first, later = (":".join(map(str, weights)) for weights in (self._first, self.later))
+        return f"{first}>{later}" + (f"@{self.after_results}" if self.after_results is not None else "")
+
+
+PRESETS = {
+    "ehja": ((1, 1), (1, 1)),
+    "ehj1": ((1, 1), (5, 1)),
+    "ehj2": ((2, 1), (10, 1)),
+    "ehj*": ((1, 0), (1, 0)),
+    "dphj": ((1, 1), (1, 0)),
+}
+"""Named strategies of EHJ section 5.3, as rows of R for rows of S before and after memory is full; DPHJ's too."""
+
+
 def check_reading(text: str) -> None:
-    """Raise InputError unless the text is "auto" or a ratio."""
-    if text != "auto":
-        Ratio.parse(text)
+    """Raise InputError unless the text is "auto", the name of a strategy, a ratio or two of them."""
+    if text != "auto" and text not in PRESETS:
+        (Phased if ">" in text else Ratio).parse(text)
 
 
-def make_reading(text: str, rows: Sequence[int | None]) -> Ratio:
-    """The strategy for "auto" or "A:B" and inputs of these sizes (None: unknown)."""
+def make_reading(
+    text: str,
+    rows: Sequence[int | None],
+    *,
+    own: str | None = None,
+    build_side: int = 0,
+    counters: Counters | None = None,
+) -> Ratio:
+    """The strategy that a text stands for, for inputs of these sizes (None: unknown).
+
+    ``own`` is what the algorithm reads by when the user says "auto"; ``build_side`` is the input that plays R.
+    """
+    if text == "auto":
+        text = own or "auto"
     if text == "auto":
         return SmallerFirst.of(rows)
-    ratio = Ratio.parse(text)
-    if len(ratio.weights) != len(rows):
-        raise InputError(f"reading ratio {text!r} is for {len(ratio.weights)} inputs, there are {len(rows)}")
-    return ratio
+    if text not in PRESETS:
+        strategy = Phased.parse(text) if ">" in text else Ratio.parse(text)
+        later = strategy.later if isinstance(strategy, Phased) else strategy.weights
+        for weights in (strategy.weights, later):
+            if len(weights) != len(rows):
+                raise InputError(f"reading ratio {text!r} is for {len(weights)} inputs, there are {len(rows)}")
+    elif len(rows) != 2:
+        raise InputError(f"reading strategy {text!r} is for 2 inputs, there are {len(rows)}")
+    else:
+        first, later = (weights if build_side == 0 else weights[::-1] for weights in PRESETS[text])
+        strategy = Ratio(first) if first == later else Phased(first, later=later)
+    if isinstance(strategy, Phased) and counters is not None:
+        strategy.counters = counters
+    return strategy

@@ -64,7 +64,10 @@ class Residual:
         names = list(dict.fromkeys(predicate.columns[side]))
         positions = [self._schemas[side].get_field_index(name) for name in names]
         fields = [self._schemas[side].field(position) for position in positions]
-        return pa.RecordBatch.from_arrays(rows.take(index, positions), schema=pa.schema(fields))
+        taken = zip(rows.take(index, positions), fields, strict=True)
+        # Rows may be kept in another form than that in which they arrived.
+        columns = [column if column.type == field.type else column.cast(field.type) for column, field in taken]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _columns_read(plan: Plan, rest: tuple[BoundPredicate, ...], filtered: OutputSchema) -> OutputSchema:

@@ -184,7 +184,10 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
-    text = "read A rows of LEFT for B of RIGHT and so on (default auto: alike at first, then mostly the smallest input)"
+    text = (
+        "read A rows of LEFT for B of RIGHT and so on; A:B>C:D switches when memory is full, A:B>C:D@N after N "
+        "results; ehja, ehj1, ehj2, ehj*, dphj are strategies by name (default auto: as suits algorithm and sizes)"
+    )
     add("--reading", default="auto", metavar="A:B", help=text)
     driving = ("auto", "pull", "push")
     text = "pull: read as --reading says; push: take what comes first; auto: push if an input is slow (default)"

@@ -34,12 +34,16 @@ class Driver:
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
     estimating: Estimating | None = None
+    watching: Callable[[], None] | None = None
+    """Called after every step, for those who write down how a run goes."""
     between_steps: Callable[[], None] = lambda: None
     """What the runtime has to look after while the operator's state is complete."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         for step in self._steps():
+            if self.watching is not None:
+                self.watching()
             if step is not None:
                 if self.estimating is not None:
                     self.estimating.saw(step)

@@ -12,7 +12,7 @@ from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
-from earlyjoin.algorithms.reading import make_reading
+from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
@@ -31,6 +31,9 @@ from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
 from earlyjoin.state.spill import SpillDirectory
 
 _INPUT_SHARE = 1 / 8
+_SMALL_INPUT_SHARE = 3 / 16
+_SMALL_BYTES = 32 * 10**6
+"""A small memory gives a larger part to its input buffer: very short batches cost more time than the memory gains."""
 _OUTPUT_SHARE = 1 / 16
 _FIRST_ROWS = 4096
 
@@ -57,7 +60,9 @@ class Execution:
         self.ended = [False] * plan.sides
         self.stop_asked = False
         self._options = options
-        self._input_budget, rest = self.budget.split(_INPUT_SHARE, least_rows=plan.sides)
+        small = self.budget.limit.bytes is not None and self.budget.limit.bytes < _SMALL_BYTES
+        input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
+        self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
         output_budget = None
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(_OUTPUT_SHARE)
@@ -77,12 +82,14 @@ class Execution:
             counters=self.counters,
             output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
             seed=options.seed,
+            rows_expected=tuple(source.rows_hint for source in sources),
+            bytes_expected=tuple(source.bytes_hint for source in sources),
             options=registry.options_of(algorithm, options.operator),
+            concurrent=not isinstance(clock, VirtualClock),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
         self.resizing = Resizing(self.budget, self.operator)
-        rows = [source.rows_hint for source in sources]
-        self.reading = make_reading(options.reading, rows) if self.pulls else None
+        self.reading = self._make_reading() if self.pulls else None
         self.inputs: Inputs | None = None
         most = max(self._batch_rows(source).most for source in sources)
         # A budget in rows does not count statistics.
@@ -98,6 +105,11 @@ class Execution:
         if self._options.driving == "auto":
             return not any(source.live for source in self.sources)
         return self._options.driving == "pull"
+
+    def _make_reading(self) -> Ratio:
+        rows = [source.rows_hint for source in self.sources]
+        own, build_side = self.operator.reading, self.operator.build_side
+        return make_reading(self._options.reading, rows, own=own, build_side=build_side, counters=self.counters)
 
     @property
     def operator_options(self) -> OperatorOptions:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from earlyjoin.algorithms import registry
 from earlyjoin.local.execution import Execution
+from earlyjoin.local.predicting import predicted
 from earlyjoin.local.sources.base import Source
 from earlyjoin.state.budget import format_bytes
 
@@ -32,6 +33,7 @@ def explain(query: Query, execution: Execution) -> str:
         ("engine", f"local, {driving}"),
         *((name, _source(source)) for name, source in zip(names, query.sources, strict=True)),
         ("estimate", _estimate(query)),
+        ("expected", _expected(query, execution)),
         ("output", ", ".join(f"{field.name} {field.type}" for field in query.schema)),
     ]
     width = max(len(name) for name, _ in lines) + 2
@@ -52,6 +54,13 @@ def _estimate(query: Query) -> str:
         f"{estimate['rows']:,} rows, between {estimate['low']:,} and {estimate['high']:,} "
         f"({estimate['confidence']:.0%} confidence)"
     )
+
+
+def _expected(query: Query, execution: Execution) -> str:
+    """Results over time by the formulas of the papers, where sizes are known and the formulas fit."""
+    estimate = query.estimate
+    prediction = predicted(query.sources, execution, query.algorithm)
+    return prediction.text(estimate["rows"] if estimate is not None else None) if prediction is not None else ""
 
 
 def _rest(query: Query, parts: tuple[object, ...]) -> str:

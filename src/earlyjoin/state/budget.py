@@ -261,6 +261,20 @@ class Account:
         self.release(self.bytes, self.rows)
 
 
+class BytesAccount(Account):
+    """Books bytes and no rows: for holders whose rows are counted elsewhere."""
+
+    __slots__ = ()
+
+    def try_reserve(self, bytes_: int = 0, rows: int = 0) -> bool:
+        """Book bytes; False, with nothing booked, when they do not fit."""
+        return super().try_reserve(bytes_)
+
+    def release(self, bytes_: int = 0, rows: int = 0) -> None:
+        """Give bytes back."""
+        super().release(bytes_)
+
+
 def _unchecked(*, bytes_: int | None = None, rows: int | None = None) -> MemoryLimit:
     """A limit below the smallest that users may give: shares of a small budget are smaller than a budget."""
     limit = object.__new__(MemoryLimit)

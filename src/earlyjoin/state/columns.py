@@ -40,6 +40,10 @@ class Column(ABC):
     def take(self, index: pa.Array) -> pa.Array:
         """Copies of the chosen values, of the column's own type."""
 
+    def view(self, start: int, stop: int) -> pa.Array:
+        """Some values next to each other, not copied where possible; valid until the column changes."""
+        return self.take(pa.array(range(start, stop), type=pa.int64()))
+
     @abstractmethod
     def truncate(self, length: int) -> None:
         """Forget the values from row ``length`` on."""
@@ -94,6 +98,12 @@ class _Nullable(Column):
         bits = self._valid.data[index.to_numpy(zero_copy_only=False)]
         return None if bits.all() else pa.py_buffer(np.packbits(bits, bitorder="little"))
 
+    def _validity_between(self, start: int, stop: int) -> pa.Buffer | None:
+        if self._valid is None or self._valid.data[start:stop].all():
+            return None
+        bits = cast("npt.NDArray[np.uint8]", self._valid.data)[start:stop]
+        return pa.py_buffer(np.packbits(bits, bitorder="little"))
+
     def _truncate_validity(self, length: int) -> None:
         self._length = min(self._length, length)
         if self._valid is not None:
@@ -140,6 +150,12 @@ class FixedColumn(_Nullable):
         if validity is not None:
             taken = pa.Array.from_buffers(self._stored, len(taken), [validity, taken.buffers()[1]])
         return taken.cast(self.type) if self._stored is not self.type else taken
+
+    def view(self, start: int, stop: int) -> pa.Array:
+        if self._stored is not self.type:
+            return super().view(start, stop)
+        buffers = [self._validity_between(start, stop), pa.py_buffer(self._values.data[start:stop])]
+        return pa.Array.from_buffers(self._stored, stop - start, buffers)
 
     def truncate(self, length: int) -> None:
         self._values.truncate(length)
@@ -200,6 +216,12 @@ class HeapColumn(_Nullable):
         if validity is not None:
             taken = pa.Array.from_buffers(self._stored, len(taken), [validity, *taken.buffers()[1:]])
         return taken if self._stored == self.type else taken.cast(self.type)
+
+    def view(self, start: int, stop: int) -> pa.Array:
+        offsets = pa.py_buffer(self._offsets.data[start : stop + 1])
+        buffers = [self._validity_between(start, stop), offsets, pa.py_buffer(self._heap.data)]
+        values = pa.Array.from_buffers(self._stored, stop - start, buffers)
+        return values if self._stored == self.type else values.cast(self.type)
 
     def truncate(self, length: int) -> None:
         if self._offsets.length:

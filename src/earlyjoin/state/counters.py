@@ -28,6 +28,12 @@ class Counters:
     bytes_written: int = 0
     bytes_read: int = 0
     flushes: int = 0
+    seeks: int = 0
+    """Pages written or read that do not lie behind the last one of the same run: random accesses (hash family)."""
+    inserts_avoided: int = 0
+    """Arriving rows that need not be kept: they have met all that they could meet."""
+    discards: int = 0
+    """Rows that left memory for good before the end, for the same reason."""
 
     @property
     def rows_out(self) -> int:

@@ -43,6 +43,7 @@ class BatchRows:
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
         self.schema = batch.schema
+        self._widest: dict[int, int] = {}
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -66,7 +67,10 @@ class BatchRows:
 
     def widest(self, columns: Sequence[int]) -> int:
         """No row takes more bytes than this."""
-        return sum(int(np.max(value_sizes(self.batch.column(column)), initial=0)) for column in columns)
+        for column in columns:
+            if column not in self._widest:
+                self._widest[column] = int(np.max(value_sizes(self.batch.column(column)), initial=0))
+        return sum(self._widest[column] for column in columns)
 
 
 class RowStore:
@@ -127,6 +131,13 @@ class RowStore:
         if len(self.schema) == 0:
             return empty_columns(len(index))
         return pa.RecordBatch.from_arrays(self.take(index), schema=self.schema)
+
+    def view(self, start: int, stop: int) -> pa.RecordBatch:
+        """Rows ``start`` to ``stop``, not copied where possible: use them before the store changes, and let them go."""
+        if len(self.schema) == 0:
+            return empty_columns(stop - start)
+        columns = [column.view(start, stop) for column in self._columns]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def truncate(self, length: int) -> None:
         """Forget the rows from ``length`` on."""

@@ -27,6 +27,8 @@ class Panel:
     log: tuple[bool, bool] = (False, False)
     band: tuple[Sequence[float], Sequence[float], Sequence[float]] | None = None
     """x, low and high of a shaded region."""
+    bars: tuple[str, ...] = ()
+    """Names of groups of bars: then each curve gives one bar to each group instead of a line."""
     most_y: float | None = None
     """Where the axis ends, for diagrams that are to be compared."""
 

@@ -1,0 +1,282 @@
+"""The clean-up: partition by partition, whatever pairs have not met yet (XJoin stage 3, EHJ section 4, both passes).
+
+::
+
+    for each partition, with a build side b and the other side o:
+      LOAD    b's runs into memory, beside what of b is there; what does not fit waits for the next round
+      MEMORY  rows of o in memory probe b
+      STREAM  pages of o probe b; in the last round, unmatched rows of a page go out
+      CHECK   only for a 1:N join in rounds: does the rest of b repeat a key?
+      BUILT   unmatched rows of b go out, b is forgotten ──▶ LOAD, or in the last round:
+      REST    unmatched rows of o in memory go out, the partition is forgotten
+
+Rounds are block nesting: a partition that does not fit, one hot key included, costs o's pages once more each.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from earlyjoin.algorithms.hashing.chain_probe import ChainProbe
+from earlyjoin.algorithms.hashing.one_side import refuse_repeated
+from earlyjoin.algorithms.protocol import Step
+from earlyjoin.algorithms.settlement import one_sided
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.state.budget import row_too_large
+
+if TYPE_CHECKING:
+    from earlyjoin.algorithms.hashing.disk_part import DiskPage
+    from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
+
+
+class Stage(StrEnum):
+    """What is being done with the partition in hand."""
+
+    BEGIN = "begin"
+    LOAD = "load"
+    MEMORY = "memory"
+    STREAM = "stream"
+    CHECK = "check"
+    BUILT = "built"
+    REST = "rest"
+
+
+class FinalWork(Protocol):
+    """What is done after the last row, in bounded steps."""
+
+    @property
+    def done(self) -> bool:
+        """Is every pair joined and every row out?"""
+        ...
+
+    def step(self) -> Step:
+        """A bounded piece of the work."""
+        ...
+
+    def save(self) -> dict[str, Any]:
+        """Plain values for a snapshot."""
+        ...
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Take over what ``save`` gave."""
+        ...
+
+
+class CleanUp:
+    """Joins what was never joined, in a given order of partitions."""
+
+    def __init__(self, join: PartitionedHashJoin, order: list[int]) -> None:
+        self._join, self._table = join, join.table
+        self._order = order
+        self._at = 0
+        self._stage = Stage.BEGIN
+        self._build = 0
+        self._load = [0, 0, 0]
+        """Run, page and row of the build side that come next."""
+        self._loaded = 0
+        """How often rows of the build side came into memory in this round."""
+        self._page = [0, 0]
+        """Run and page of the other side, or of the build side being checked."""
+        self._row = 0
+        self._probe = ChainProbe()
+
+    @property
+    def done(self) -> bool:
+        """Is every partition through?"""
+        return self._at >= len(self._order)
+
+    @property
+    def _partition(self) -> int:
+        return self._order[self._at]
+
+    def step(self) -> Step:
+        """A bounded piece of the work."""
+        stages = {
+            Stage.BEGIN: self._begin,
+            Stage.LOAD: self._load_page,
+            Stage.MEMORY: self._probe_memory,
+            Stage.STREAM: self._stream,
+            Stage.CHECK: self._check,
+            Stage.BUILT: self._built,
+            Stage.REST: self._rest,
+        }
+        return stages[self._stage]()
+
+    def _next(self, stage: Stage) -> None:
+        self._stage, self._probe, self._row, self._page = stage, ChainProbe(), 0, [0, 0]
+
+    def _begin(self) -> Step:
+        """Choose the build side; a side without any rows is one for nothing."""
+        self._build = self._build_side()
+        self._load, self._loaded = [0, 0, 0], 0
+        self._next(Stage.LOAD)
+        return None
+
+    def _build_side(self) -> int:
+        join, partition = self._join, self._partition
+        if join.one_side is not None:
+            return join.one_side
+        rows = self._table.on_disk[:, partition] + self._table.in_memory[:, partition]
+        if not rows.all():
+            return int(np.argmin(rows))  # nothing to load on one side: the other is only looked through
+        return join.cleanup_build_side(partition)
+
+    # Build side
+
+    def _runs_left(self) -> bool:
+        return self._load[0] < len(self._table.runs[self._build][self._partition])
+
+    def _load_page(self) -> Step:
+        """One page into memory; when it does not fit, others make room or it waits for the next round."""
+        partition, build = self._partition, self._build
+        if not self._runs_left():
+            self._next(Stage.MEMORY)
+            return None
+        run = self._table.runs[build][partition][self._load[0]]
+        page = self._table.readers[build].read(run, self._load[1])
+        if page is None:
+            self._load = [self._load[0] + 1, 0, 0]
+            return None
+        start, stop = self._load[2], self._fitting(page)
+        try:
+            if start == stop:
+                raise BudgetExceeded("no row fits")
+            keys = self._table.load(build, partition, page, start, stop)
+        except BudgetExceeded:
+            self._no_room(page)
+            return None
+        if self._join.one_side == build:
+            refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch.slice(start), keys)
+        self._load = [self._load[0], self._load[1], stop] if stop < len(page) else [self._load[0], self._load[1] + 1, 0]
+        self._loaded += 1
+        return None
+
+    def _fitting(self, page: DiskPage) -> int:
+        """The row behind the last that there is room for: where memory ends must not depend on how pages were cut."""
+        room = self._table.room_rows()
+        return len(page) if room is None else min(len(page), self._load[2] + room)
+
+    def _no_room(self, page: DiskPage) -> None:
+        """Partitions that come last make room; else this round is full."""
+        for partition in reversed(self._order[self._at + 1 :]):
+            for side in range(2):
+                if len(self._table.parts[side][partition]):
+                    self._table.flush(side, partition)
+                    return
+        build, partition = self._build, self._partition
+        if len(self._table.parts[build][partition]):
+            self._next(Stage.MEMORY)
+        elif len(self._table.parts[1 - build][partition]):
+            self._table.flush(1 - build, partition)
+        else:
+            raise row_too_large(page.nbytes / len(page), self._table.memory, "a partition")
+
+    def _probe_memory(self) -> Step:
+        """Rows of the other side in memory meet what was loaded."""
+        other = self._table.parts[1 - self._build][self._partition]
+        if not self._loaded or self._probe.over(len(other)) or not len(other):
+            self._next(Stage.STREAM)
+            return None
+        return self._join.probe_memory(self._probe, self._build, self._partition)
+
+    # The other side
+
+    def _stream(self) -> Step:
+        """Some pairs of a page of the other side."""
+        join, other = self._join, 1 - self._build
+        page = self._read(other)
+        if page is None:
+            return None
+        if not self._probe.over(len(page)) and len(self._table.parts[self._build][self._partition]):
+            step = join.probe_page(self._probe, self._build, self._partition, page)
+            if step is not None or not self._probe.over(len(page)):
+                return step
+        if self._runs_left() or not join.plan.how.gives_unmatched(other) or page.matched is None:
+            self._turn_page()
+            return None
+        stop = min(len(page), self._row + join.context.output_rows)
+        numbers = self._row + np.flatnonzero(~page.matched[self._row : stop])
+        self._row = stop
+        if stop == len(page) and not len(numbers):
+            self._turn_page()
+        return one_sided(other, page.rows, numbers)
+
+    def _turn_page(self) -> None:
+        self._page[1] += 1
+        self._row, self._probe = 0, ChainProbe()
+
+    def _read(self, side: int) -> DiskPage | None:
+        """The page in hand; None when a run is through, or all runs are (then the next stage begins)."""
+        runs = self._table.runs[side][self._partition]
+        if self._page[0] >= len(runs) or not self._worth_reading(side):
+            self._table.readers[side].drop()
+            check = side != self._build and self._runs_left() and self._join.one_side == self._build
+            self._next(Stage.CHECK if check else Stage.BUILT)
+            if check:
+                self._page = self._load[:2]
+                self._row = self._load[2]
+            return None
+        page = self._table.readers[side].read(runs[self._page[0]], self._page[1])
+        if page is None:
+            self._page = [self._page[0] + 1, 0]
+        return page
+
+    def _worth_reading(self, side: int) -> bool:
+        """Can the pages of a side match anything, or go out unmatched?"""
+        if side == self._build or self._join.plan.how.gives_unmatched(side):
+            return True
+        return bool(len(self._table.parts[self._build][self._partition]))
+
+    def _check(self) -> Step:
+        """The build side must not repeat a key in what was not loaded yet."""
+        page = self._read(self._build)
+        if page is not None:
+            part = self._table.parts[self._build][self._partition]
+            rest = page.keys.slice(self._row, len(page))
+            refuse_repeated(self._join, part, page.rows.batch.slice(self._row), rest, stored=False)
+            self._page[1] += 1
+            self._row = 0
+        return None
+
+    # What is left
+
+    def _built(self) -> Step:
+        """Unmatched rows of the build side; then it is forgotten, and the next round or the rest follows."""
+        if self._row >= 0:
+            step, self._row = self._join.unmatched_in_memory(self._build, self._partition, self._row)
+            return step
+        if not self._runs_left():
+            self._table.readers[self._build].drop()
+        self._table.forget(self._build, self._partition)
+        self._loaded = 0
+        self._next(Stage.LOAD if self._runs_left() else Stage.REST)
+        return None
+
+    def _rest(self) -> Step:
+        """Unmatched rows of the other side in memory; then the partition is through."""
+        if self._row >= 0:
+            step, self._row = self._join.unmatched_in_memory(1 - self._build, self._partition, self._row)
+            return step
+        for side in range(2):
+            self._table.forget(side, self._partition)
+            self._table.forget_disk(side, self._partition)
+        self._at += 1
+        self._stage = Stage.BEGIN
+        return None
+
+    # State
+
+    def save(self) -> dict[str, Any]:
+        """Plain values for a snapshot."""
+        place = {"order": self._order, "at": self._at, "stage": self._stage.value, "build": self._build}
+        more = {"load": self._load, "loaded": self._loaded, "page": self._page, "row": self._row}
+        return place | more | {"probe": self._probe.save()}
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Take over what ``save`` gave."""
+        self._order, self._at, self._stage = values["order"], values["at"], Stage(values["stage"])
+        self._build, self._load, self._loaded = values["build"], values["load"], values["loaded"]
+        self._page, self._row, self._probe = values["page"], values["row"], ChainProbe.load(values["probe"])

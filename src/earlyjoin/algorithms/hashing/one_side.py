@@ -1,0 +1,44 @@
+"""Checking that the keys of the one-side of a 1:N join really occur once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.errors import InputError
+from earlyjoin.predicates.keys import Keys
+from earlyjoin.state.hash_index import Cursor
+
+if TYPE_CHECKING:
+    from earlyjoin.algorithms.hashing.memory_part import MemoryPart
+    from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
+
+
+def refuse_repeated(
+    join: PartitionedHashJoin, part: MemoryPart, batch: pa.RecordBatch, keys: Keys, *, stored: bool = True
+) -> None:
+    """Raise InputError if a row of the batch has a key that another row in the part has too.
+
+    ``stored`` says that the rows of the batch are in the part themselves, so that each of them finds itself.
+    """
+    cursor, found = Cursor(), []
+    while cursor.row < len(keys):
+        count, _ = part.probe(keys, cursor, join.found[0], join.found[1], once=False)
+        found.append(join.found[0, :count].copy())
+        rows = np.concatenate(found)
+        repeated = rows[:-1][rows[1:] == rows[:-1]] if stored else rows
+        if len(repeated):
+            raise repeated_key(join, part.side, batch, int(repeated[0]))
+        found = [rows[-1:]] if stored and len(rows) else []
+
+
+def repeated_key(join: PartitionedHashJoin, side: int, batch: pa.RecordBatch, row: int) -> InputError:
+    """The error that names a key which occurs more than once."""
+    names = dict.fromkeys(join.key.columns[side])
+    key = ", ".join(f"{name} = {batch.column(name)[row].as_py()!r}" for name in names)
+    return InputError(
+        f"the {('left', 'right')[side]} input was declared to have every key once, but {key} occurs more than once; "
+        f"leave the declaration of a 1:N join away, or remove the repeated rows"
+    )

@@ -1,0 +1,32 @@
+"""RPJ figure 11: results over time of RPJ and of its variants with one kind of reactive task, unreliable network."""
+
+from __future__ import annotations
+
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.rpj.data import SETTINGS
+from earlyjoin.report.experiments.rpj.fig10 import NETWORK
+from earlyjoin.report.experiments.rpj.setting import end_of_transmission_s, over_time, results_in_millions, run
+
+LABELS = ("RPJ", "RPJ-dd", "RPJ-md")
+
+
+def _run(scale: float, seed: int) -> Outcome:
+    """Four diagrams, until the end of the transmission."""
+    outcome = Outcome()
+    for setting in SETTINGS:
+        runs = {label: run(label, setting, NETWORK, scale, seed) for label in LABELS}
+        end_s = end_of_transmission_s(setting, NETWORK, scale, seed)
+        outcome.panels.append(over_time(runs.values(), setting.title, results_in_millions, "results (millions)", end_s))
+        last = {label: history.at(end_s).results for label, history in runs.items()}
+        for more, less in (("RPJ", "RPJ-dd"), ("RPJ-dd", "RPJ-md")):
+            ratio = last[more] / max(1, last[less])
+            what = f"{more} over {less} at the end of transmission, {setting.title}"
+            outcome.figures.append(Figure(what, "1 or more", ratio, ratio))
+        early = {label: history.at(end_s / 10).results for label, history in runs.items()}
+        ratio = early["RPJ-md"] / max(1, early["RPJ-dd"])
+        what = f"RPJ-md over RPJ-dd after a tenth of the time, {setting.title}"
+        outcome.figures.append(Figure(what, "1 or more", ratio, ratio))
+    return outcome
+
+
+EXPERIMENT = Experiment("rpj-fig11", "Variants of RPJ, unreliable network", "RPJ, figure 11", _run, default_scale=0.1)

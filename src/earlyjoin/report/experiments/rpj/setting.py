@@ -1,0 +1,104 @@
+"""What all figures of RPJ section 6 share: the algorithms, memory, costs, and how curves are held against each other.
+
+Time is charged as the paper's Et does it (section 5.3): a random access costs ``c_ran``, a page behind the last one of
+the same run ``c_seq``. PAPER UNCLEAR: neither is given, nor the cost of CPU work. Here they are 5 ms and 0.5 ms, a row
+takes 20 µs and a result 1 µs. Rows that arrive end the reactive work in hand after its present step. At a smaller scale
+rows, values, memory and pages shrink alike, and a page costs so much less: runs have as many pages, and tasks take as
+large a part of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+from earlyjoin.predicates import equal
+from earlyjoin.report.experiments.experiment import Figure, Panel
+from earlyjoin.report.experiments.moments import History, Moment
+from earlyjoin.report.experiments.rpj.data import PARTITIONS, SILENCE_S, Setting, streams
+from earlyjoin.report.experiments.running import Contender, push
+from earlyjoin.state.cost_clock import Costs
+
+MEMORY_ROWS = 100_000
+PAGE_ROWS = 100
+RANDOM_S = 5e-3
+SEQUENTIAL_S = 0.5e-3
+_PATIENCE = 0.0
+_MORE: Mapping[str, Mapping[str, object]] = {
+    "RPJ": {"flush_fraction": 0.2, "random_cost": RANDOM_S, "sequential_cost": SEQUENTIAL_S}
+}
+
+
+@lru_cache(maxsize=64)
+def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> History:
+    """One algorithm on one pair of streams."""
+    tables, schedule = streams(setting, network, scale, seed)
+    memory = round(MEMORY_ROWS * scale)
+    page_rows = max(1, round(PAGE_ROWS * scale))
+    each = page_rows / PAGE_ROWS
+    costs = Costs(
+        page_read_s=each * SEQUENTIAL_S,
+        page_written_s=each * SEQUENTIAL_S,
+        seek_s=each * (RANDOM_S - SEQUENTIAL_S),
+        row_s=20e-6,
+        result_s=1e-6,
+    )
+    options = {"partitions": PARTITIONS, "hashing": "mod", "page_rows": page_rows, **_MORE.get(label[:3], {})}
+    return push(
+        Contender(label=label, algorithm=label.lower(), options=options),
+        equal("a"),
+        tables,
+        schedule,
+        memory_rows=memory,
+        costs=costs,
+        silence_s=SILENCE_S,
+        window_rows=max(50, memory // 200),
+        patience_rows=round(memory * _PATIENCE),
+    )
+
+
+def end_of_transmission_s(setting: Setting, network: str, scale: float, seed: int) -> float:
+    """When the last row arrives."""
+    return float(streams(setting, network, scale, seed)[1].times_s[-1])
+
+
+def over_time(
+    histories: Iterable[History], title: str, y: Callable[[Moment], float], y_label: str, until_s: float | None = None
+) -> Panel:
+    """Something over virtual time."""
+    curves = tuple(history.curve(lambda moment: moment.seconds, y, until_s=until_s) for history in histories)
+    return Panel(title, "virtual time (s)", y_label, curves)
+
+
+def results_in_millions(moment: Moment) -> float:
+    """For axes."""
+    return moment.results / 1e6
+
+
+def cost_ms(moment: Moment) -> float:
+    """Milliseconds of work for each result so far."""
+    return 1000 * moment.worked_s / moment.results if moment.results else 0.0
+
+
+def tenths_ahead(ahead: History, behind: History, end_s: float, value: Callable[[Moment], float]) -> tuple[int, int]:
+    """At how many tenths of the time axis, after both have flushed, one is not below the other; and of how many."""
+    start_s = max(next((m.seconds for m in h.moments if m.flushes), end_s) for h in (ahead, behind))
+    tenths = [end_s * n / 10 for n in range(1, 11) if end_s * n / 10 >= start_s]
+    good = sum(value(ahead.at(at)) >= value(behind.at(at)) for at in tenths)
+    return good, len(tenths)
+
+
+def ahead_figure(what: str, ahead: History, behind: History, end_s: float) -> Figure:
+    """Tenths at which one has more results, beside "all"."""
+    good, of = tenths_ahead(ahead, behind, end_s, lambda moment: moment.results)
+    return _tenths(f"{ahead.label} ahead of {behind.label}, {what}", good, of)
+
+
+def cheaper_figure(what: str, cheap: History, dear: History, end_s: float) -> Figure:
+    """Tenths at which one has paid less for each result, beside "all"."""
+    good, of = tenths_ahead(cheap, dear, end_s, lambda moment: -cost_ms(moment))
+    return _tenths(f"{cheap.label} cheaper than {dear.label}, {what}", good, of)
+
+
+def _tenths(what: str, good: int, of: int) -> Figure:
+    return Figure(f"tenths of the time with {what}", f"all {of}", good, good / of if of else None)

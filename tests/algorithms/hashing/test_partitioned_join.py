@@ -1,0 +1,111 @@
+"""What XJoin, DHJ, EHJ and DPHJ share: flushes at the right row, counters, room, hot keys, saved states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from algorithms.harness import Join
+from algorithms.hashing.driving import SCHEMA, Run, interleaved, naive, random_keys
+from earlyjoin.errors import BudgetExceeded
+
+ALGORITHMS = ["xjoin", "dhj", "ehj", "dphj"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("one_side", [None, "left"])
+def test_counters_do_not_depend_on_batches(algorithm: str, one_side: str | None, tmp_path: Path) -> None:
+    left = list(np.random.default_rng(5).permutation(120))
+    if one_side is None:
+        left = random_keys(150, 40, seed=1)
+    arrivals = []
+    for start in range(0, 300, 20):  # blocks of one side, so that batches of any size can be made of them
+        arrivals += [(0, int(key)) for key in left[start // 2 : start // 2 + 10]]
+        arrivals += [(1, key) for key in random_keys(20, 120 if one_side else 40, seed=start)]
+    counted = []
+    for batch_rows in (1, 3, 20):
+        run = Run(algorithm, tmp_path, arrivals, batch_rows=batch_rows, options={"one_side": one_side, "partitions": 4})
+        assert run.pairs == naive(arrivals)
+        counted.append(run.counted())
+        if one_side is not None:
+            # Rows that match are unlinked from their chains after a probe, for all rows of a batch at once.
+            del counted[-1]["comparisons"]
+    assert counted[0] == counted[1] == counted[2]
+    assert counted[0]["flushes"] > 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_counters_are_the_same_in_two_runs(algorithm: str, tmp_path: Path) -> None:
+    arrivals = interleaved(random_keys(200, 30, seed=1), random_keys(260, 30, seed=2), 2, 3)
+    runs = [Run(algorithm, tmp_path, arrivals, react=3) for _ in range(2)]
+    assert runs[0].rows == runs[1].rows
+    assert runs[0].join.counters.to_dict() == runs[1].join.counters.to_dict()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("how", ["inner", "full", "semi"])
+def test_a_hot_key_that_never_fits(algorithm: str, how: str, tmp_path: Path) -> None:
+    arrivals = interleaved([7] * 90 + [1], [7] * 110 + [2])
+    run = Run(algorithm, tmp_path, arrivals, memory="16rows", how=how, output_rows=16)
+    if how == "inner":
+        assert run.pairs == naive(arrivals)
+    elif how == "semi":
+        assert sorted(row["id"] for row in run.rows) == list(range(90))
+    else:
+        unmatched = {(row["id"], row["id_right"]) for row in run.rows} - set(naive(arrivals))
+        assert unmatched == {(90, None), (None, 110)}
+    assert max(run.join.sizes) <= 16
+
+
+def test_memory_counted_in_rows_is_used_to_the_last_row(tmp_path: Path) -> None:
+    """The first flush comes with the row that does not fit, and all but two pages are for the table."""
+    join = Join("xjoin", SCHEMA, SCHEMA, tmp_path, memory="4000rows", options={"partitions": 5})
+    batch = pa.RecordBatch.from_arrays([pa.array(range(4100)), pa.array(range(4100))], schema=SCHEMA)
+    seen = []
+    for step in join.operator.arrive(0, batch):
+        assert step is None
+        seen.append((join.counters.flushes, int(join.operator.table.in_memory.sum())))  # type: ignore[attr-defined]
+    assert max(rows for flushes, rows in seen if flushes == 0) == 4000 - 40
+    join.close()
+
+
+def test_pages_are_counted_as_in_the_papers(tmp_path: Path) -> None:
+    arrivals = interleaved(range(400), range(400))
+    run = Run("dhj", tmp_path, arrivals, memory="200rows", options={"partitions": 5, "page_rows": 20})
+    counters = run.join.counters
+    assert counters.tuples_written == counters.tuples_read
+    # Every run, flushed or spooled, ends in one page that is not full: at most two runs a side and partition.
+    assert counters.tuples_written / 20 <= counters.pages_written <= counters.tuples_written / 20 + 20
+    assert counters.pages_read == counters.pages_written
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_state_saved_with_other_partitions(algorithm: str, tmp_path: Path) -> None:
+    """A resumed query may have more memory, or know other sizes: the saved state's partitions count."""
+    keys = random_keys(60, 20, seed=3)
+    batches = [pa.RecordBatch.from_arrays([pa.array(keys), pa.array(range(60))], schema=SCHEMA) for _ in range(2)]
+    first = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="40rows", options={"partitions": 3, "build_side": "right"})
+    rows = first.arrive(0, batches[0]) + first.arrive(1, batches[1].slice(0, 30))
+    saved = first.operator.snapshot()
+    second = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="50rows")
+    second.context.ticks.next_tick = first.context.ticks.next_tick
+    second.operator.restore(saved)
+    first.close()
+    rows += second.arrive(1, batches[1].slice(30)) + second.end(0) + second.end(1) + second.finish()
+    second.close()
+    expected = [(i, j) for i, k in enumerate(keys) for j, m in enumerate(keys) if k == m]
+    assert sorted((row["id"], row["id_right"]) for row in rows) == expected
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_row_that_is_too_large(algorithm: str, tmp_path: Path) -> None:
+    schema = SCHEMA.append(pa.field("pad", pa.string()))
+    join = Join(algorithm, schema, schema, tmp_path, memory="64KiB", output_rows=8)
+    columns: list[Any] = [pa.array([1]), pa.array([1]), pa.array(["x" * 100_000])]
+    with pytest.raises(BudgetExceeded, match="give more memory"):
+        join.arrive(0, pa.RecordBatch.from_arrays(columns, schema=schema))
+    join.close()

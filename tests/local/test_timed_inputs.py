@@ -1,0 +1,75 @@
+"""Rows that arrive one by one on a virtual clock: silences, windows, what waits while work is done."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.local.timed_inputs import Schedule, TimedInputs
+from earlyjoin.state.clock import VirtualClock
+from earlyjoin.state.cost_clock import CostClock, Costs
+from earlyjoin.state.counters import Counters
+
+SILENCE_S = 1.0
+
+
+def _inputs(
+    times_s: list[float], sides: list[int], clock: VirtualClock | None = None, **options: int
+) -> tuple[TimedInputs, VirtualClock]:
+    tables = [pa.record_batch({"n": np.flatnonzero(np.array(sides) == side)}) for side in range(2)]
+    clock = clock if clock is not None else VirtualClock()
+    schedule = Schedule(np.array(times_s), np.array(sides, dtype=np.int64))
+    return TimedInputs(tables, schedule, clock, silence_s=SILENCE_S, **options), clock
+
+
+def _taken(inputs: TimedInputs, wait_s: float | None = SILENCE_S) -> tuple[int, list[int]] | None:
+    arrival = inputs.take(None, wait_s)
+    if arrival is None:
+        return None
+    return arrival.side, arrival.batch.column(0).to_pylist() if arrival.batch is not None else []
+
+
+def test_rows_come_together_until_the_next_silence() -> None:
+    inputs, clock = _inputs([0, 0.5, 1.0, 5.0, 5.5], [0, 1, 0, 1, 1])
+    assert _taken(inputs) == (0, [0, 2])
+    assert clock.now() == 1.0
+    assert _taken(inputs) == (1, [1])
+    assert _taken(inputs) is None  # silent
+    assert clock.now() == 2.0
+    assert not inputs.waiting(None)
+    assert _taken(inputs, None) == (1, [3, 4])
+    assert [_taken(inputs), _taken(inputs)] == [(0, []), (1, [])]  # both end
+
+
+def test_windows_are_bounded() -> None:
+    inputs, _ = _inputs([0.0] * 5, [0] * 5, window_rows=2)
+    assert [_taken(inputs) for _ in range(3)] == [(0, [0, 1]), (0, [2, 3]), (0, [4])]
+
+
+def test_work_makes_rows_wait_and_a_silence_in_the_past_is_none() -> None:
+    counters, clock = Counters(rows_in=[0, 0]), CostClock(Costs(page_read_s=1))
+    clock.watch(counters)
+    inputs, _ = _inputs([0, 2, 4, 9], [0, 0, 0, 0], clock)
+    assert _taken(inputs) == (0, [0])
+    assert _taken(inputs) is None
+    counters.pages_read += 4
+    assert inputs.waiting(None)
+    assert inputs.backlog == 2
+    assert _taken(inputs, 0.0) == (0, [1, 2])
+    assert inputs.peak_waiting == 2
+
+
+def test_patience_lets_reactive_work_go_on() -> None:
+    counters, clock = Counters(rows_in=[0, 0]), CostClock(Costs(page_read_s=1))
+    clock.watch(counters)
+    inputs, _ = _inputs([0, 2, 4, 6, 60], [0] * 5, clock, patience_rows=2)
+    assert _taken(inputs) == (0, [0])
+    counters.pages_read += 5
+    assert not inputs.waiting(None)
+    assert _taken(inputs, 0.0) is None
+    counters.pages_read += 2
+    assert inputs.waiting(None)
+    assert _taken(inputs, 0.0) == (0, [1, 2, 3])
+    clock.advance_to(60)
+    assert inputs.waiting(None)  # nobody will come any more: no reason to let rows wait
+    assert _taken(inputs, 0.0) == (0, [4])
