@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from earlyjoin.local.progress import Progress
+from earlyjoin.state.life import Progress
 
 if TYPE_CHECKING:
     from earlyjoin.local.query import Query
