@@ -63,11 +63,13 @@ def row_names(plan: Plan) -> list[str]:
 
 
 def choose_bulk(plan: Plan, sides: Sides, options: SparkOptions) -> Bulk:
-    """Spark's own join where a part of the condition is an equality, else one that partitions by ranges."""
+    """Spark's own join for an equality alone, partitioning without one, whichever is better for both."""
     from earlyjoin.spark.bulk_equality import SparkJoin
+    from earlyjoin.spark.bulk_keyed import KeyedJoin
+    from earlyjoin.spark.bulk_partitioned import PartitionedJoin
 
-    if plan.condition.driver(Capability.HASHABLE) is not None:
-        return SparkJoin(plan, sides)
-    from earlyjoin.spark.bulk_equality import NestedLoopJoin
-
-    return NestedLoopJoin(plan, sides)
+    if plan.condition.driver(Capability.HASHABLE) is None:
+        return PartitionedJoin(plan, sides, options)
+    if len(plan.condition.parts) > 1:
+        return KeyedJoin(plan, sides, options)
+    return SparkJoin(plan, sides)
