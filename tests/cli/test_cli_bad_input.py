@@ -158,7 +158,7 @@ def test_unknown_format_names_the_option(capsys: pytest.CaptureFixture[str], ite
 
 def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 2
-    assert "join, demo, experiment, bench or algorithms" in capsys.readouterr().err
+    assert "join, demo, experiment, bench, archive or algorithms" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

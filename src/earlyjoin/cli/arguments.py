@@ -72,7 +72,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown argument: {' '.join(unknown)}")
     if known.command is None:
-        parser.error("say what to do: join, demo, experiment, bench or algorithms")
+        parser.error("say what to do: join, demo, experiment, bench, archive or algorithms")
     return known
 
 
@@ -109,6 +109,13 @@ def _parser() -> _Parser:
     demo.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="how long it takes (default 10)")
     demo.add_argument("--seed", type=int, default=0, metavar="N", help="other data and other bursts (default 0)")
     demo.add_argument("-q", "--quiet", action="store_true", help="print only what came when, at the end")
+    archive = commands.add_parser(
+        "archive",
+        help="make a zip of earlyjoin for Spark's executors",
+        description="Writes the package as a zip for spark-submit --py-files, or spark.addArtifacts on Spark Connect.",
+        allow_abbrev=False,
+    )
+    archive.add_argument("-o", "--output", default="earlyjoin.zip", metavar="ZIP", help="default earlyjoin.zip")
     _add_bench(
         commands.add_parser("bench", help="measure against other engines", description=_BENCH, allow_abbrev=False)
     )

@@ -45,6 +45,8 @@ def _run(options: argparse.Namespace) -> int:
         from earlyjoin.cli.experiment import run
     elif options.command == "bench":
         from earlyjoin.cli.bench import run
+    elif options.command == "archive":
+        from earlyjoin.cli.archive import run
     else:
         from earlyjoin.cli.listing import run
     return run(options)
