@@ -20,8 +20,12 @@ class SparkOptions:
     seed: int = 0
     early: bool = True
     """Join a few blocks at once, before Spark's join delivers?"""
+    early_share: float = 0.06
+    """Time for random blocks, as a part of the time that Spark's join is expected to take."""
 
     def __post_init__(self) -> None:
         MemoryLimit.parse(self.memory)
+        if not self.early_share >= 0:
+            raise InputError(f"early_share must be 0 or more, got {self.early_share!r}")
         if len(self.suffixes) != 2 or self.suffixes[0] == self.suffixes[1]:
             raise InputError(f"suffixes must be two different texts, got {self.suffixes!r}")
