@@ -1,8 +1,8 @@
 """Blocks of a side: small random parts of files that can be read alone and told apart again in the bulk.
 
 A file is cut into *slots* by a hash of the row's number in it, so that a block is some 10⁴ rows from all over its file:
-a sorted file does not make blocks that differ. Files that depend on each other (part i of one table matches part i of the
-other) do make blocks that differ; that is why blocks, not rows, are what was drawn when sizes are estimated.
+a sorted file does not make blocks that differ. Files that depend on each other (part i of one table matches part i of
+the other) do make blocks that differ; that is why blocks, not rows, are what was drawn when sizes are estimated.
 
 The *glance* is another kind of block: the first rows of one file, which are the fastest to read. Of both sides the same
 relative position is taken, because tables that were written together often match there. It is no random choice, so it
