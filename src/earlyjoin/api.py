@@ -55,7 +55,7 @@ def join(
     ``earlyjoin.algorithms()``.
 
     Spark DataFrames are joined on Spark, as are paths and names of tables with ``engine="spark"`` (``master`` says
-    where a new session runs). The result has the same face, and ``to_df()`` besides; options of the local engine are refused.
+    where a new session runs). The result has the same face and ``to_df()``; options of the local engine are refused.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
