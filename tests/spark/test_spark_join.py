@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from spark.tables import KEY_TYPES, in_files, keyed, multiset, numbered
 
 import earlyjoin as ej
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates import equal
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
+from spark.tables import KEY_TYPES, in_files, keyed, multiset, numbered
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
@@ -60,7 +61,7 @@ def test_filters_projections_and_computed_columns(spark: Any, tables: tuple[pa.T
     frame = spark.read.parquet(left_path).where("a % 3 = 0").selectExpr("k % 500 AS k", "a * 2 AS double")
     query = ej.join(frame, spark.read.parquet(right_path), on="k")
     assert query.head(10).num_rows == 10
-    rows = [{"k": k % 500, "double": 2 * a} for k, a in zip(*(c.to_pylist() for c in left.columns)) if a % 3 == 0]
+    rows = [{"k": row["k"] % 500, "double": 2 * row["a"]} for row in left.to_pylist() if row["a"] % 3 == 0]
     expected = ej.join(pa.Table.from_pylist(rows), right, on="k").to_arrow()
     assert multiset(query.to_arrow()) == multiset(expected)
     assert query.summary()["phases"]["arriving"] > 0
@@ -148,8 +149,6 @@ def test_refusals(spark: Any) -> None:
     with pytest.raises(InputError, match="engine='local'"):
         ej.join(frame, frame, on="id", engine="local")
     with pytest.raises(UnsupportedError, match="Arrow expression"):
-        import pyarrow.compute as pc
-
         ej.join(frame, frame, on=ej.equal("id") & ej.where(pc.field("id") > 1))
     with pytest.raises(InputError, match="'idd' is not in the left input"):
         ej.join(frame, frame, on="idd")

@@ -165,7 +165,9 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("result").add_argument
-    add("-o", "--output", metavar="PATH", help="write to this file: .parquet, .csv, .arrow or .jsonl")
+    text = "write to this file: .parquet, .csv, .arrow or .jsonl (from Spark: a directory of files)"
+    add("-o", "--output", metavar="PATH", help=text)
+    add("--stdout", choices=("csv", "arrow"), metavar="FORMAT", help="rows on standard output: csv (default) or arrow")
     add("--overwrite", action="store_true", help="replace the output if it exists")
     add("--limit", type=_rows, metavar="N", help="stop after N rows")
     add("--suffixes", metavar="L,R", help="added to column names that both inputs have (default ',_right')")
@@ -177,7 +179,15 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("running").add_argument
     add("--algorithm", default="auto", metavar="NAME", help="auto, or one that 'earlyjoin algorithms' lists")
-    add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
+    text = (
+        "spark, local, or auto (default): spark, unless inputs are small or an option is for local alone"
+    )
+    add("--engine", choices=("auto", "spark", "local"), default="auto", metavar="NAME", help=text)
+    add(
+        "--master",
+        metavar="URL",
+        help="where Spark runs: spark://host:7077, sc://host, yarn, … (default: here)",
+    )
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
     text = "read A rows of LEFT for B rows of RIGHT (default auto: alike at first, then mostly the smaller input)"

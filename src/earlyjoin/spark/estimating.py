@@ -8,6 +8,7 @@ the files have to do with each other is in the differences between blocks, and w
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,12 @@ def estimate_of(cells: Cells, blocks: tuple[int, int]) -> tuple[Estimate | None,
         return Estimate(exact, exact, exact, 1.0), None
     if exact == 0:
         return None, f"no match was found in {rows} x {columns} random blocks"
+    matching = min(np.count_nonzero(cells.sum(axis=axis)) for axis, side in ((1, 0), (0, 1)) if blocks[side] > 1)
+    if matching < LEAST_UNITS:
+        return None, f"only {matching} of the random blocks of a side have matches; an interval needs {LEAST_UNITS}"
     if rows == blocks[0] or columns == blocks[1]:
         return _one_sided(cells.sum(axis=1 if columns == blocks[1] else 0), blocks[0 if columns == blocks[1] else 1])
-    estimator = TwoSided(blocks, aggregate=Aggregate.SUM)
+    estimator = TwoSided(blocks, aggregate=Aggregate.SUM, confidence=_widened(min(rows, columns)))
     values = cells.astype(np.float64)
     squares = float(np.sum(values * values))
     estimator.update(0, rows)
@@ -80,7 +84,13 @@ def estimate_of(cells: Cells, blocks: tuple[int, int]) -> tuple[Estimate | None,
     ]
     estimator.same_pairs[0] = rows * columns * (columns - 1.0)
     estimator.units[0] = float(rows)
-    return estimator.get(), estimator.reason
+    estimate = estimator.get()
+    return None if estimate is None else replace(estimate, confidence=CONFIDENCE), estimator.reason
+
+
+def _widened(drawn: int) -> float:
+    """The confidence at which a normal interval is as wide as Student's: the variance comes of few blocks too."""
+    return math.erf(t_quantile((1 + CONFIDENCE) / 2, max(1, drawn - 1)) / math.sqrt(2))
 
 
 def _one_sided(totals: Cells, blocks: int) -> tuple[Estimate | None, str | None]:

@@ -9,10 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
 from earlyjoin.errors import InputError
+from earlyjoin.state.budget import DEFAULT_FRACTION, physical_memory_bytes
 
 INSTALL = "pip install 'earlyjoin[spark]'"
 JAVA_LEAST = 17
@@ -40,8 +43,11 @@ def active_session() -> Any | None:
     return _module("pyspark.sql").SparkSession.getActiveSession()
 
 
-def start_session(master: str | None = None, *, name: str = "earlyjoin") -> Any:
-    """The active session, or a new one: on ``master``, on a Connect server (``sc://…``), or on this machine."""
+def start_session(master: str | None = None, *, name: str = "earlyjoin", quiet: bool = False) -> Any:
+    """The active session, or a new one: on ``master``, on a Connect server (``sc://…``), or on this machine.
+
+    ``quiet`` sends the log of a new Java process nowhere; what fails is raised all the same.
+    """
     builder = _module("pyspark.sql").SparkSession.builder.appName(name)
     if master is not None and master.startswith("sc://"):
         return builder.remote(master).getOrCreate()
@@ -52,14 +58,17 @@ def start_session(master: str | None = None, *, name: str = "earlyjoin") -> Any:
     if missing is not None:
         raise InputError(missing)
     builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if master is None and not _configured_master():
+        master = "local[*]"
     if master is not None:
         builder = builder.master(master)
-    elif not _configured_master():
-        builder = builder.master("local[*]")
+    if master is not None and master.startswith("local"):
+        builder = builder.config("spark.driver.memory", _driver_memory()).config("spark.ui.enabled", "false")
     # Python on the executors of this machine must be this one, or it finds neither Arrow nor this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        return builder.getOrCreate()
+        with _silent_stderr() if quiet else nullcontext():
+            return builder.getOrCreate()
     except Exception as error:
         where = f" on {master!r}" if master else ""
         raise InputError(f"Spark did not start{where}: {first_line(error)}") from error
@@ -109,3 +118,22 @@ def _configured_master() -> bool:
     """Was a master chosen outside, by spark-submit or by the environment?"""
     submitted = "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     return submitted or "MASTER" in os.environ or "SPARK_REMOTE" in os.environ
+
+
+def _driver_memory() -> str:
+    """On this machine driver and executor are one process: a quarter of the memory, and one gigabyte at least."""
+    return f"{max(2**30, int(physical_memory_bytes() * DEFAULT_FRACTION)) // 2**20}m"
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Processes started meanwhile write their errors nowhere, for as long as they live."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
