@@ -50,6 +50,7 @@ def test_dataframes(spark: Any, tmp_path: Path) -> None:
     assert isinstance(found, Files)
     assert (len(found.paths), found.numbered) == (3, True)
     assert isinstance(examine(spark.sql("SELECT * FROM VALUES (1), (2) AS t(k)")), Small)
+    frame.createOrReplaceTempView("a_view")
     reasons = {
         "aggregation": frame.groupBy("k").count(),
         "limit": frame.limit(5),
@@ -60,6 +61,8 @@ def test_dataframes(spark: Any, tmp_path: Path) -> None:
         "generator": frame.selectExpr("k", "explode(array(1, 2)) AS e"),
         "sample": frame.sample(0.5, seed=1),
         "aggregation ": frame.distinct(),
+        "view": spark.table("a_view"),
+        "hides": frame.withColumn("_metadata", frame.k).select("_metadata", "k"),
     }
     for word, other in reasons.items():
         below = examine(other)

@@ -44,7 +44,7 @@ def test_join_types(spark: Any, tables: tuple[pa.Table, str, pa.Table, str], how
     assert query.estimate == {"rows": len(result), "low": len(result), "high": len(result), "confidence": 1.0}
 
 
-@pytest.mark.parametrize(("kind", "how"), zip(KEY_TYPES, HOWS * 2, strict=False))
+@pytest.mark.parametrize(("kind", "how"), list(zip(KEY_TYPES, HOWS * 2, strict=False)))
 def test_key_types(spark: Any, tmp_path: Path, kind: str, how: Any) -> None:
     tables = [keyed(kind, 60, "a", 2), keyed(kind, 40, "b", 3)]
     frames = [spark.read.parquet(in_files(t, tmp_path / str(side), 3)) for side, t in enumerate(tables)]

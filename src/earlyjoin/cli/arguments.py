@@ -102,11 +102,15 @@ def _parser() -> _Parser:
     _add_reading(join)
     demo = commands.add_parser(
         "demo",
-        help="watch two bursty sources being joined",
-        description="Joins two generated sources that arrive in bursts, live, and ends with what came when.",
+        help="watch two generated inputs being joined",
+        description="Joins two generated tables on Spark, or two bursty sources in this process (--engine "
+        "local), live, and ends with what came when.",
         allow_abbrev=False,
     )
-    demo.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="how long it takes (default 10)")
+    text = "spark: two tables, beside plain Spark; local: two bursty sources (default: spark if Java is there)"
+    demo.add_argument("--engine", choices=("auto", "spark", "local"), default="auto", metavar="NAME", help=text)
+    demo.add_argument("--master", metavar="URL", help="where Spark runs (default: here)")
+    demo.add_argument("--seconds", type=_seconds, metavar="S", help="local: how long the sources take (default 10)")
     demo.add_argument("--seed", type=int, default=0, metavar="N", help="other data and other bursts (default 0)")
     demo.add_argument("-q", "--quiet", action="store_true", help="print only what came when, at the end")
     archive = commands.add_parser(
@@ -179,9 +183,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("running").add_argument
     add("--algorithm", default="auto", metavar="NAME", help="auto, or one that 'earlyjoin algorithms' lists")
-    text = (
-        "spark, local, or auto (default): spark, unless inputs are small or an option is for local alone"
-    )
+    text = "spark, local, or auto (default): spark, unless inputs are small or an option is for local alone"
     add("--engine", choices=("auto", "spark", "local"), default="auto", metavar="NAME", help=text)
     add(
         "--master",

@@ -40,7 +40,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "join":
         from earlyjoin.cli.joining import run
     elif options.command == "demo":
-        from earlyjoin.cli.demo import run
+        from earlyjoin.cli.demos import run
     elif options.command == "experiment":
         from earlyjoin.cli.experiment import run
     elif options.command == "bench":

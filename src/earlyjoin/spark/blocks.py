@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from earlyjoin.spark.scans import Files, Small
+from earlyjoin.spark.scans import FILE, ROW, Files, Small
 from earlyjoin.spark.session import functions
 
 GLANCE_BIT, DRAWN_BIT = 1, 2
@@ -33,8 +33,6 @@ GLANCE_MOST_FILE_BYTES = 2**24
 _FIRST_RESULTS = 1500
 _ROW_BYTES = 40
 """A guess, compressed."""
-
-FILE, ROW = "_metadata.file_path", "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ _UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _CHANGING = re.compile(
     r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id|spark_partition_id|\w*udf\w*)\(", re.IGNORECASE
 )
+FILE, ROW = "_metadata.file_path", "_metadata.row_index"
+"""Hidden columns of rows that come from files, the second of Parquet alone."""
 SMALL_BYTES = 4 * 2**20
 """A table in memory up to this size is taken as one block."""
 
@@ -80,7 +83,10 @@ def examine(dataframe: Any) -> Below:
     paths = tuple(sorted(_as_in_metadata(path) for path in dataframe.inputFiles()))
     if not paths:
         return Computed("it has no files", nbytes)
-    return Files(paths, format_[1].lower(), _nbytes(text) or 0)
+    files = Files(paths, format_[1].lower(), _nbytes(text) or 0)
+    if not _resolves(dataframe, FILE, *([ROW] if files.numbered else [])):
+        return Computed("it is behind a view, or a column of its own hides which file a row comes from", nbytes)
+    return files
 
 
 def plan_nodes(explained: str) -> list[tuple[str, str]]:
@@ -93,6 +99,19 @@ def plan_nodes(explained: str) -> list[tuple[str, str]]:
         if name is not None:
             nodes.append((name[1], line))
     return nodes
+
+
+def _resolves(dataframe: Any, *columns: str) -> bool:
+    """Can these hidden columns be asked for?"""
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)  # PySpark would print a page about what is a plain no
+    try:
+        return len(dataframe.select(*columns).schema) == len(columns)
+    except Exception:
+        return False
+    finally:
+        logger.setLevel(level)
 
 
 def _explained(dataframe: Any) -> str:

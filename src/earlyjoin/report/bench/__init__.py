@@ -1,8 +1,10 @@
 """Benchmarks: side by side with other engines in one run, printed as ratios."""
 
-from earlyjoin.report.bench import tpch_join
+from earlyjoin.report.bench import spark_join, tpch_join
 from earlyjoin.report.bench.measuring import Benchmark
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (tpch_join.STORED, tpch_join.SHUFFLED)}
+BENCHMARKS: dict[str, Benchmark | spark_join.SparkJoinBenchmark] = {
+    benchmark.name: benchmark for benchmark in (tpch_join.STORED, tpch_join.SHUFFLED, spark_join.BENCHMARK)
+}
 
 __all__ = ["BENCHMARKS", "Benchmark"]
