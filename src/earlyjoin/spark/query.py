@@ -173,7 +173,7 @@ class Query:
             early = self._shown + self._early_batches()
             frame = output_frame(self.plan, self._execution.bulk().rows())
             if early:
-                frame = self._spark_rows(pa.Table.from_batches(early, schema=self.schema)).unionByName(frame)
+                frame = self._spark_rows(pa.Table.from_batches(early, schema=self.schema), frame.schema).union(frame)
             written = sinks.write(frame, path, self._jobs, overwrite=overwrite)
         except BaseException:
             self._end(State.FAILED)
@@ -280,10 +280,12 @@ class Query:
 
     def _write_table(self, table: pa.Table, path: str | os.PathLike[str], overwrite: bool) -> int:
         self._jobs = Jobs(self._jobs.session)  # those of a query that has ended are cancelled
-        return sinks.write(self._spark_rows(table), path, self._jobs, overwrite=overwrite)
+        frame = self._spark_rows(table, self.to_df().schema)
+        return sinks.write(frame, path, self._jobs, overwrite=overwrite)
 
-    def _spark_rows(self, table: pa.Table) -> Any:
-        return self._jobs.tagged(lambda: self._jobs.session.createDataFrame(table))
+    def _spark_rows(self, table: pa.Table, schema: Any) -> Any:
+        """Rows of this process as a DataFrame of exactly the types that Spark would give."""
+        return self._jobs.tagged(lambda: self._jobs.session.createDataFrame(table, schema=schema))
 
     def _end(self, state: State) -> None:
         if self.state in (State.NEW, State.RUNNING):

@@ -21,7 +21,9 @@ _FORMAT = re.compile(r"\] (\w+)(?:,|$)")
 _SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.,E+]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)")
 _UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _CHANGING = re.compile(
-    r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id|spark_partition_id|\w*udf\w*)\(", re.IGNORECASE
+    r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|"
+    r"input_file_block_\w+|\w*udf\w*)\(",
+    re.IGNORECASE,
 )
 FILE, ROW = "_metadata.file_path", "_metadata.row_index"
 """Hidden columns of rows that come from files, the second of Parquet alone."""

@@ -96,8 +96,9 @@ def plain(tables: list[Any], target: Path) -> Timing:
 
 def parts(directory: Path, name: str, scale: float, count: int = PARTS) -> Path:
     """A table as a directory of files, made once and kept."""
-    shuffled = scale <= _MOST_SHUFFLED
-    source = tpch.table(directory, name, scale, shuffled=shuffled)
+    if scale > _MOST_SHUFFLED:
+        return tpch.parts(directory, name, scale, count)
+    source = tpch.table(directory, name, scale, shuffled=True)
     target = source.with_name(f"{source.stem}-{count}-parts")
     if not target.exists():
         with tempfile.TemporaryDirectory(dir=source.parent) as fresh:
