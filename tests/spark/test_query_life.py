@@ -65,7 +65,7 @@ def test_stop_cancels_its_own_jobs_and_no_others(spark: Any, paths: tuple[str, s
     found: list[int] = []
     reader = threading.Thread(target=lambda: found.append(len(query.to_arrow())))
     reader.start()
-    assert wait_until(lambda: running(spark) == 2)
+    assert wait_until(lambda: running(spark) >= 2)  # adaptive execution makes a job of each stage
     query.stop()
     reader.join(60)
     assert not reader.is_alive()

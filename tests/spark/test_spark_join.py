@@ -123,6 +123,41 @@ def test_write_and_read_by_table_name(spark: Any, tables: tuple[pa.Table, str, p
         ej.join(left_path, right_path, on="k", engine="spark").write(target)
 
 
+def test_larger_tables_against_sparks_own_join(spark: Any, tmp_path: Path) -> None:
+    """Count and a hash of the rows, of what is written and of what is collected."""
+    tables = [numbered(60_000, 30_000, "a", 5), numbered(40_000, 30_000, "b", 6)]
+    paths = [in_files(table, tmp_path / str(side), 8) for side, table in enumerate(tables)]
+    frames = [spark.read.parquet(path) for path in paths]
+    query = ej.join(*frames, on="k", how="full")
+    query.head(1000)
+    query.write(tmp_path / "out.parquet")
+    plain = frames[0].join(frames[1], "k", "full")
+    assert _fingerprint(spark.read.parquet(str(tmp_path / "out.parquet"))) == _fingerprint(plain)
+    collected = spark.createDataFrame(ej.join(*frames, on="k").to_arrow())
+    assert _fingerprint(collected) == _fingerprint(frames[0].join(frames[1], "k"))
+
+
+def _fingerprint(frame: Any) -> tuple[int, int]:
+    from pyspark.sql import functions as f
+
+    hashed = f.xxhash64("k", "a", "b").cast("decimal(38,0)")
+    count, total = frame.agg(f.count(f.lit(1)), f.sum(hashed)).collect()[0]
+    return count, int(total)
+
+
+def test_estimates_of_true_runs(spark: Any, tables: tuple[pa.Table, str, pa.Table, str]) -> None:
+    left, left_path, right, right_path = tables
+    truth = len(ej.join(left, right, on="k").to_arrow())
+    frames = [spark.read.parquet(path) for path in (left_path, right_path)]
+    for seed in range(3):
+        with Query(*frames, equal("k"), SparkOptions(seed=seed)) as query:
+            batches = iter(query)
+            while query.estimate is None:
+                next(batches)
+            assert query.estimate["confidence"] == 0.95
+            assert query.estimate["low"] <= truth <= query.estimate["high"]
+
+
 def test_streamed_delivery(spark: Any, tables: tuple[pa.Table, str, pa.Table, str], monkeypatch: Any) -> None:
     from earlyjoin.spark import execution
 

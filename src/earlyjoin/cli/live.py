@@ -148,7 +148,9 @@ class Wording:
             for number, side in enumerate(("left", "right")[: len(progress.rows_in)])
         ]
         memory = f"memory {bar(progress.memory_fraction, _BAR)} {progress.memory_fraction:4.0%}"
-        return " · ".join([f"{progress.rows_out:,} rows", f"{short(rate)}/s", progress.phase.value, *inputs, memory])
+        whole = [f"about {short(progress.estimate['rows'])} in all"] if progress.estimate is not None else []
+        rows = [f"{progress.rows_out:,} rows", f"{short(rate)}/s", progress.phase.value]
+        return " · ".join([*rows, *inputs, memory, *whole])
 
 
 def short(number: float) -> str:
