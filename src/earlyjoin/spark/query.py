@@ -29,6 +29,7 @@ from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
 from earlyjoin.spark.types import arrow_schema, output_frame
 from earlyjoin.state.clock import Clock, RealClock
+from earlyjoin.state.counters import Phase
 from earlyjoin.state.life import Progress, State, Stopwatch, summary
 
 __all__ = ["Query", "State"]
@@ -158,7 +159,8 @@ class Query:
         """Write the result as a directory of files (.parquet, .csv, .json, .orc) and return the number of rows.
 
         Early rows are joined first, so that the size is known; then Spark's writers take all rows, the early ones too.
-        Rows of a bulk that has begun to deliver are in this process and cannot be written by Spark any more.
+        Rows that ``head`` has shown are written too; rows that were taken by iterating are not, and once they are rows of
+        the bulk, nothing can be written any more.
         """
         sinks.check_target(path, overwrite=overwrite)
         if limit is not None:
@@ -167,19 +169,17 @@ class Query:
             )
         if self.state not in (State.NEW, State.RUNNING):
             return self._write_table(self.to_arrow(), path, overwrite)
-        if self._execution.bulk_started:
-            raise InputError("the bulk has begun to deliver: write before iterating so far, or use to_arrow()")
+        taken = self._watch.rows - sum(batch.num_rows for batch in self._shown)
         try:
-            early = self._shown + self._early_batches()
-            frame = output_frame(self.plan, self._execution.bulk().rows())
-            if early:
-                frame = self._spark_rows(pa.Table.from_batches(early, schema=self.schema), frame.schema).union(frame)
+            frame = self._rows_to_write()
             written = sinks.write(frame, path, self._jobs, overwrite=overwrite)
         except BaseException:
             self._end(State.FAILED)
             raise
         self._shown = []
-        self._watch.count(written - self._watch.rows)
+        self._watch.count(taken + written - self._watch.rows)
+        results = self._execution.counters.results
+        results[Phase.CLEANUP] = self._watch.rows - results[Phase.ARRIVING]
         self._end(State.FINISHED)
         return written
 
@@ -277,6 +277,27 @@ class Query:
             self._watch.count(batch.num_rows)
             batches.append(batch)
         return batches
+
+    def _rows_to_write(self) -> Any:
+        """All rows that are still to come, as a DataFrame."""
+        if self._execution.bulk_started:
+            return self._everything_again()
+        early = self._shown + self._early_batches()
+        frame = output_frame(self.plan, self._execution.bulk().rows())
+        if not early:
+            return frame
+        return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), frame.schema).union(frame)
+
+    def _everything_again(self) -> Any:
+        """The whole result, if no more than a glance was taken at it so far; what was shown is forgotten."""
+        if sum(batch.num_rows for batch in self._shown) != self._watch.rows:
+            raise InputError("rows of the bulk were taken already: write before iterating so far, or use to_arrow()")
+        if self._running is not None:
+            self._running.close()  # type: ignore[attr-defined]
+        self._jobs = self._execution.jobs = Jobs(self._jobs.session)
+        self._watch.rows = 0
+        self._execution.counters.results[Phase.ARRIVING] = 0
+        return self.to_df()
 
     def _write_table(self, table: pa.Table, path: str | os.PathLike[str], overwrite: bool) -> int:
         self._jobs = Jobs(self._jobs.session)  # those of a query that has ended are cancelled

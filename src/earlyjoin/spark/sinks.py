@@ -37,7 +37,7 @@ def write(frame: Any, path: str | os.PathLike[str], jobs: Jobs, *, overwrite: bo
     observation_class, counted = _observation()
     observation = observation_class()
     observed = frame.observe(observation, counted)
-    writer = observed.write.format(format_).mode("overwrite" if overwrite else "errorifexists")
+    writer = observed.write.format(format_).mode("overwrite" if overwrite else "error")
     if format_ == "csv":
         writer = writer.option("header", "true")
     local = _local(target)
