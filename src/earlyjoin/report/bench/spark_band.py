@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from earlyjoin.api import join
 from earlyjoin.predicates import band
 from earlyjoin.report.bench.measuring import Bar, Outcome, Timing
+from earlyjoin.spark.observing import drain
 from earlyjoin.spark.session import functions, missing_java, start_session
 from earlyjoin.state.budget import format_bytes
 
@@ -76,15 +77,11 @@ def _plain(tables: list[Any], eps: float) -> Timing:
 
 
 def _timed(made: Callable[[], Any]) -> Timing:
-    """From the call to the last row in the sink; rows are counted on the way."""
-    from pyspark.sql import Observation
-
-    counted = Observation()
+    """From the call to the last row in the sink."""
     start = time.perf_counter()
-    frame = made().observe(counted, functions().count(functions().lit(1)).alias("rows"))
-    frame.write.format("noop").mode("overwrite").save()
+    rows = drain(made())
     total_s = time.perf_counter() - start
-    return Timing(total_s, total_s, int(counted.get["rows"]))
+    return Timing(total_s, total_s, rows)
 
 
 def _many(session: Any, directory: Path, rows: int, say: Callable[[str], None]) -> str:
