@@ -7,7 +7,6 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-import earlyjoin
 from earlyjoin.errors import InputError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -24,7 +23,7 @@ def make_archive(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"the archive {str(target)!r} must be named *.zip: Python imports from nothing else")
     if not target.parent.is_dir():
         raise InputError(f"the directory {str(target.parent)!r} does not exist; create it or name another")
-    package = Path(earlyjoin.__file__).parent
+    package = Path(__file__).parents[1]
     handle, part = tempfile.mkstemp(suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
