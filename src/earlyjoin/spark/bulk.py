@@ -63,11 +63,15 @@ def row_names(plan: Plan) -> list[str]:
 
 
 def choose_bulk(plan: Plan, sides: Sides, options: SparkOptions) -> Bulk:
-    """Spark's own join for an equality alone, partitioning without one, whichever is better for both."""
+    """By what the condition has: a band, an equality, an equality and more, or neither."""
+    from earlyjoin.spark.bulk_banded import BandedJoin
+    from earlyjoin.spark.bulk_bucketed import bands
     from earlyjoin.spark.bulk_equality import SparkJoin
     from earlyjoin.spark.bulk_keyed import KeyedJoin
     from earlyjoin.spark.bulk_partitioned import PartitionedJoin
 
+    if bands(plan):
+        return BandedJoin(plan, sides, options)
     if plan.condition.driver(Capability.HASHABLE) is None:
         return PartitionedJoin(plan, sides, options)
     if len(plan.condition.parts) > 1:

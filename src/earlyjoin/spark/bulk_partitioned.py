@@ -96,7 +96,7 @@ class PartitionedJoin:
         how = self._plan.how
         if how is JoinType.INNER:
             first = self._layout(seen, LEFT, how)
-            if first.grown.tree.cells == 1:
+            if first.grown.tree.cells <= seen.cores:  # small, and not worth a second thought
                 return [first]
             return [min(first, self._layout(seen, RIGHT, how), key=lambda layout: layout.grown.work_nbytes)]
         if how is not JoinType.FULL:
@@ -114,6 +114,10 @@ class PartitionedJoin:
         by_part = candidates(space, sample, sizes, 1).by_part
         pairs = by_part.get(space.equality, 0.0) if space.equality is not None else 0.0
         return pairs, sum(side.rows for side in seen.sides)
+
+    def hot(self) -> bool:
+        """Are there values with so much work that they are split among several cells? Looks at the inputs."""
+        return any(layout.grown.tree.splits for layout in self.layouts())
 
     def _look(self) -> Survey:
         if self._survey is None:

@@ -91,6 +91,12 @@ def examine(dataframe: Any) -> Below:
     return files
 
 
+def planned_nbytes(dataframe: Any) -> int | None:
+    """How large Spark takes a DataFrame for; None when it does not say. Nothing is run."""
+    nodes = plan_nodes(_explained(dataframe))
+    return _nbytes(nodes[0][1]) if nodes else None
+
+
 def plan_nodes(explained: str) -> list[tuple[str, str]]:
     """Name and text of each node of the optimised plan, from the root on."""
     _, found, rest = explained.partition(_PLAN_HEADER)
