@@ -93,7 +93,9 @@ def bulk(left: Any, right: Any, on: Condition, how: str, tags: tuple[Any, Any] |
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    plan = make_plan(on, to_arrow_schema(left.schema), to_arrow_schema(right.schema), how=how, suffixes=("_l", "_r"))
+    # In a zone that is not the session's: batches have that one.
+    schemas = [to_arrow_schema(frame.schema, timezone="Asia/Tokyo") for frame in (left, right)]
+    plan = make_plan(on, schemas[0], schemas[1], how=how, suffixes=("_l", "_r"))
     frames = []
     for side, frame in enumerate((left, right)):
         tag = f.lit(0) if tags is None else tags[side]
