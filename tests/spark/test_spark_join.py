@@ -102,7 +102,7 @@ def test_everything_early(spark: Any, tables: tuple[pa.Table, str, pa.Table, str
 def test_to_df_is_lazy_and_complete(spark: Any, tables: tuple[pa.Table, str, pa.Table, str]) -> None:
     left, left_path, right, right_path = tables
     query = ej.join(left_path, right_path, on="k", engine="spark")
-    frame = query.to_df()  # type: ignore[attr-defined]
+    frame = query.to_df()
     assert query.state == "new"
     assert frame.columns == ["k", "a", "b"]
     assert frame.where("a < 100").count() == len(ej.join(left.slice(0, 100), right, on="k").to_arrow())

@@ -133,6 +133,10 @@ class Query:
         """All rows that are still to come, as a table."""
         return pa.Table.from_batches(list(self), schema=self.schema)
 
+    def to_df(self) -> Any:
+        """A Spark DataFrame of the result: of joins on Spark alone."""
+        raise InputError("to_df() is for joins on Spark; use to_arrow(), or join with engine='spark'")
+
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
         """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
 

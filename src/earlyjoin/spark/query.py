@@ -159,7 +159,7 @@ class Query:
         """Write the result as a directory of files (.parquet, .csv, .json, .orc) and return the number of rows.
 
         Early rows are joined first, so that the size is known; then Spark's writers take all rows, the early ones too.
-        Rows that ``head`` has shown are written too; rows that were taken by iterating are not, and once they are rows of
+        Rows that ``head`` has shown are written too; rows that were taken by iterating are not, and once these are of
         the bulk, nothing can be written any more.
         """
         sinks.check_target(path, overwrite=overwrite)
