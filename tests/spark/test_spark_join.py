@@ -158,6 +158,29 @@ def test_estimates_of_true_runs(spark: Any, tables: tuple[pa.Table, str, pa.Tabl
             assert query.estimate["low"] <= truth <= query.estimate["high"]
 
 
+def test_few_files_are_estimated_by_their_keys(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block of the only file would cost as much as the table: only keys are read, and no such row goes out."""
+    from earlyjoin.spark import blocks, early
+
+    monkeypatch.setattr(early, "SMALL_BYTES", 0)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(blocks, "GLANCE_MOST", 100)
+    monkeypatch.setattr(blocks, "GLANCE_LEAST", 100)
+    tables = [numbered(6000, 3000, "a", 5), numbered(4000, 3000, "b", 6)]
+    frames = [spark.read.parquet(in_files(t, tmp_path / str(side), 1)) for side, t in enumerate(tables)]
+    expected = ej.join(*tables, on="k").to_arrow()
+    query = Query(*frames, equal("k"))
+    taken = 0
+    for batch in query:
+        taken += batch.num_rows
+        if query.progress.phase == "cleanup":
+            break
+    assert query.estimate is not None
+    assert query.estimate["confidence"] == 0.95
+    assert query.estimate["low"] <= len(expected) <= query.estimate["high"]
+    assert taken + len(query.to_arrow()) == len(expected)
+
+
 def test_streamed_delivery(spark: Any, tables: tuple[pa.Table, str, pa.Table, str], monkeypatch: Any) -> None:
     from earlyjoin.spark import execution
 

@@ -8,7 +8,8 @@
 Blocks are collected as Arrow and joined by the core's operators: no shuffle, no task that waits for another. A round is
 started only while all rounds together take a small part of the time that the bulk will take, which is told from how
 long a part of the files took to read. Spark runs jobs in the order in which they come, so rounds beside a running bulk
-would only wait for it: they come before it.
+would only wait for it: they come before it. Where files are so few that a block costs as much as a table, only the keys
+of random blocks are read, to estimate the size.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.spark.blocks import GLANCE_BIT, Blocks, Glance, glance_rows
-from earlyjoin.spark.bulk import tag_name
+from earlyjoin.spark.bulk import PREFIXES, column_names, tag_name
 from earlyjoin.spark.estimating import BlockEstimate
 from earlyjoin.spark.exclusion import Tags, fresh_pairs
 from earlyjoin.spark.jobs import Jobs
@@ -36,6 +37,8 @@ from earlyjoin.state.clock import Clock
 
 FIRST_BLOCKS = 4
 GROWTH = 2
+COUNTED_BLOCKS = 24
+"""Blocks of a side of which only keys are read."""
 JOIN_PER_READ = 4.0
 """How much longer than reading its inputs a join with a shuffle takes, at least."""
 MOST_SHARE = 0.4
@@ -124,6 +127,8 @@ class Early:
             new *= GROWTH
         self._drawn = [None, None]
         self._account.clear()
+        if self._too_few_files is not None and self._plan.how is JoinType.INNER and not stopping():
+            self._count_keys()
 
     # The glance
 
@@ -202,20 +207,49 @@ class Early:
         f, blocks, frame = functions(), self.blocks[side], self._frames[side]
         width = len(self._plan.schemas[side])
         if not chosen:
-            return Drawn(self._plan.schemas[side].empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int8))
+            nothing = self._plan.schemas[side].empty_table().rename_columns(column_names(self._plan, side))
+            return Drawn(nothing, np.zeros(0, np.int64), np.zeros(0, np.int8))
         glance = self.glances[side]
         seen = f.when(glance.contains(), f.lit(GLANCE_BIT)).otherwise(f.lit(0)) if glance is not None else f.lit(0)
         read = frame.where(blocks.read_filter(chosen)).select(
             "*", blocks.number(chosen).alias(_BLOCK), seen.cast("tinyint").alias(tag_name(side))
         )
         table = read.toArrow().combine_chunks()
-        places = np.full(blocks.count, -1, dtype=np.int64)
-        places[chosen] = np.arange(len(chosen)) + len(self.chosen[side])
         return Drawn(
             table.select(range(width)),
-            places[table.column(width).to_numpy()],
+            self._places(side, chosen, table.column(width)),
             table.column(width + 1).to_numpy().astype(np.int8),
         )
+
+    def _places(self, side: int, chosen: list[int], numbers: pa.ChunkedArray) -> Int64:
+        """Places among all blocks drawn, from the numbers of blocks."""
+        places = np.full(self.blocks[side].count, -1, dtype=np.int64)
+        places[chosen] = np.arange(len(chosen)) + len(self.chosen[side])
+        found: Int64 = places[numbers.to_numpy()]
+        return found
+
+    # Keys alone
+
+    def _count_keys(self) -> None:
+        """Few large files: reading their keys alone costs little. Such blocks tell the size, and give out no rows."""
+        chosen = [self._next(side, COUNTED_BLOCKS) for side in (0, 1)]
+        read = self._jobs.together([partial(self._read_keys, side, some) for side, some in enumerate(chosen)])
+        if self._book([keys for keys, _ in read]):
+            i, j = self._pairing.key_pairs(*(keys for keys, _ in read))
+            shape = (len(chosen[0]), len(chosen[1]))
+            flat = read[0][1][i] * shape[1] + read[1][1][j]
+            self.estimate.update(np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape))
+            self._too_few_files = None
+        self._account.clear()
+
+    def _read_keys(self, side: int, chosen: list[int]) -> tuple[pa.Table, Int64]:
+        blocks, frame = self.blocks[side], self._frames[side]
+        names = [f"{PREFIXES[side]}{position}" for position in self._pairing.positions[side]]
+        number = blocks.number(chosen).alias(_BLOCK)
+        table = frame.where(blocks.read_filter(chosen)).select(*names, number).toArrow().combine_chunks()
+        return table.select(range(len(names))), self._places(side, chosen, table.column(len(names)))
+
+    # Counting
 
     def _update(self, left: Drawn, right: Drawn, pairs: list[tuple[Int64, Int64]]) -> None:
         shape = (len(self.chosen[0]), len(self.chosen[1]))

@@ -29,9 +29,10 @@ class Pairing:
         self._names = [
             sorted({name for part in plan.condition.parts for name in part.columns[side]}) for side in range(plan.sides)
         ]
-        self._positions = [
+        self.positions = [
             [plan.schemas[side].get_field_index(name) for name in names] for side, names in enumerate(self._names)
         ]
+        """Of each side, where in the schema the columns are that the condition looks at."""
         keys = make_plan(condition, *(self._key_schema(plan, side) for side in (0, 1)), suffixes=_SUFFIXES)
         numbers = OutputSchema(
             [
@@ -44,6 +45,11 @@ class Pairing:
 
     def pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
         """Row numbers of all pairs that match."""
+        tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
+        return self.key_pairs(*tables)
+
+    def key_pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
+        """The same for tables of the key columns alone, in the order of ``positions``."""
         tables = (left, right)
         algorithm = choose(self._plan, self._budget.limit, sum(t.nbytes for t in tables), sum(map(len, tables))).name
         spill = SpillDirectory()
@@ -63,11 +69,11 @@ class Pairing:
         return np.concatenate([none, *i]), np.concatenate([none, *j])
 
     def _key_schema(self, plan: Plan, side: int) -> pa.Schema:
-        fields = [plan.schemas[side].field(position) for position in self._positions[side]]
+        fields = [plan.schemas[side].field(position) for position in self.positions[side]]
         return pa.schema([*fields, pa.field(_ROWS[side], pa.int64())])
 
     def _keys(self, side: int, table: pa.Table) -> list[pa.RecordBatch]:
-        columns = [table.column(position) for position in self._positions[side]]
+        columns = list(table.columns)
         columns.append(pa.chunked_array([pa.array(np.arange(len(table)))]))
         keys = pa.Table.from_arrays(columns, schema=self._plan.schemas[side])
         batches: list[pa.RecordBatch] = keys.combine_chunks().to_batches()
