@@ -114,7 +114,7 @@ def test_types_that_spark_has(spark: Any) -> None:
             "inner": "abs(l.d - r.d) <= 0.3",
             "left": "abs(datediff(l.day, r.day)) <= 2",
             "right": "abs(unix_micros(l.at) - unix_micros(r.at)) <= 180000000",
-            "full": "abs(timestampdiff(SECOND, l.wall, r.wall)) <= 90",
+            "full": "l.wall BETWEEN r.wall - interval 90 seconds AND r.wall + interval 90 seconds",
             "semi": "l.at < r.at",
             "anti": "l.day <= r.day",
         }

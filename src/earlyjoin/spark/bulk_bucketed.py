@@ -32,6 +32,7 @@ from earlyjoin.spark.session import functions
 _WIDTH = 8
 """How many eps a bucket is wide: a guest is in 1.25 buckets then, and a fourth of the pairs of a bucket match."""
 _WIDEST = 1e300
+_LAST = 9e18
 _MOST_BANDS = 2
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _KINDS = frozenset({Kind.FLOAT, Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.INSTANT, Kind.TIMESTAMP})
@@ -105,8 +106,10 @@ class BucketedJoin:
     def _copied(self, frame: Any, side: int) -> Any:
         f = functions()
         for number, band in enumerate(self._bands):
-            ends = [_bucket_of(end, band) for end in _window(_word(self._column(band, side), band.domain), band)]
-            bucket = ends[0] if _is_equality(band) else f.explode(f.sequence(*ends))
+            word = _word(self._column(band, side), band.domain)
+            bucket = word
+            if not _is_equality(band):
+                bucket = f.explode(f.sequence(*(_bucket_of(end, band) for end in _window(word, band))))
             frame = frame.withColumn(_bucket(side, number), bucket)
         return frame
 
@@ -129,7 +132,9 @@ def _bucket_of(word: Any, band: BoundBand) -> Any:
     if _is_equality(band):
         return word
     if band.domain.kind is Kind.FLOAT:
-        return f.floor(word / f.lit(min(_WIDTH * float(band.eps_word), _WIDEST)))
+        # What is beyond the range of whole numbers shares the last bucket: slower, and still right.
+        place = word / f.lit(min(_WIDTH * float(band.eps_word), _WIDEST))
+        return f.when(place.isNotNull(), f.floor(f.greatest(f.lit(-_LAST), f.least(f.lit(_LAST), place))))
     return f.call_function("div", word, f.lit(min(_WIDTH * int(band.eps_word), _HIGHEST)))
 
 
@@ -139,22 +144,27 @@ def _window(word: Any, band: BoundBand) -> tuple[Any, Any]:
     if isinstance(eps, float):
         reach = f.lit(float(np.nextafter(eps, np.inf)))
         return word - reach, word + reach
-    low = f.greatest(word, f.lit(_LOWEST + eps)) - f.lit(eps)
-    return low, f.least(word, f.lit(_HIGHEST - eps)) + f.lit(eps)
+    # The larger of a null and a number would be the number.
+    low = f.when(word.isNotNull(), f.greatest(word, f.lit(_LOWEST + eps)) - f.lit(eps))
+    return low, f.when(word.isNotNull(), f.least(word, f.lit(_HIGHEST - eps)) + f.lit(eps))
 
 
 def _word(value: Any, domain: Domain) -> Any:
-    """The word of a value, a double or a bigint."""
+    """The word of a value, a double or a bigint; null for what matches nothing."""
     f = functions()
     if domain.kind is Kind.FLOAT:
-        return value.cast("double")
+        number = value.cast("double")
+        return f.when(f.abs(number) < f.lit(float("inf")), number)
     if domain.kind is Kind.DATE:
         return f.unix_date(value).cast("bigint")
     if domain.kind is Kind.INSTANT:
         return f.unix_micros(value)
     if domain.kind is Kind.TIMESTAMP:
-        start = f.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        return f.timestamp_diff("MICROSECOND", start, value.cast("timestamp_ntz"))
+        # From its parts: differences of timestamps go by the clock of the session's zone, which skips hours.
+        wall = value.cast("timestamp_ntz")
+        micros = (f.extract(f.lit("SECOND"), wall) * f.lit(10**6)).cast("bigint")
+        minutes = f.unix_date(wall.cast("date")).cast("bigint") * 1440 + f.hour(wall) * 60 + f.minute(wall)
+        return minutes * 60_000_000 + micros
     if domain.kind is Kind.DECIMAL:
         # At most 18 digits on either side of the product: nothing is rounded.
         digits = value.cast(f"decimal({MAX_WORD_DIGITS},{domain.scale})")
