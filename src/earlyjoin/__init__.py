@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from earlyjoin.algorithms.aggregates import avg, count
+    from earlyjoin.algorithms.aggregates import sum as sum
     from earlyjoin.algorithms.registry import names as algorithms
     from earlyjoin.api import join, resume
     from earlyjoin.errors import (
@@ -50,7 +52,9 @@ __all__ = [
     "SourceError",
     "UnsupportedError",
     "algorithms",
+    "avg",
     "band",
+    "count",
     "equal",
     "greater",
     "greater_equal",
@@ -62,10 +66,16 @@ __all__ = [
     "not_equal",
     "overlaps",
     "resume",
+    "sum",
     "where",
 ]
 
-_HOMES = {"Query": "earlyjoin.local.query", "join": "earlyjoin.api", "resume": "earlyjoin.api"}
+_HOMES = {
+    "Query": "earlyjoin.local.query",
+    "join": "earlyjoin.api",
+    "resume": "earlyjoin.api",
+    **dict.fromkeys(("avg", "count", "sum"), "earlyjoin.algorithms.aggregates"),
+}
 """Where a name lives; errors are written in capitals, and all the rest are predicates."""
 
 

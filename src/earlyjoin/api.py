@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from earlyjoin.algorithms.aggregates import AggregateOf
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.errors import InputError
+from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.local.options import Driving, JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.resuming import resume as _resume
@@ -32,6 +35,7 @@ def join(
     *,
     how: JoinTypeName = "inner",
     algorithm: str = "auto",
+    options: GivenOptions = None,
     memory: str | int | MemoryLimit | None = None,
     suffixes: tuple[str, str] = ("", "_right"),
     reading: str = "auto",
@@ -40,6 +44,8 @@ def join(
     batch_rows: int = 65536,
     spill_directory: str | os.PathLike[str] | None = None,
     seed: int = 0,
+    aggregates: Mapping[str, AggregateOf] | None = None,
+    estimator: EstimatorName = "honest",
     clock: Clock | None = None,
     engine: Engine = "auto",
     master: str | None = None,
@@ -52,7 +58,12 @@ def join(
 
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
     ``how`` is inner, left, right, full, semi or anti. ``algorithm`` is "auto" or a name from
-    ``earlyjoin.algorithms()``.
+    ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name: ``{"fan_in": 4}``; ``earlyjoin
+    algorithms`` lists them.
+
+    ``aggregates`` are sums, means and counts over the result, such as ``{"revenue": earlyjoin.sum("price")}``:
+    ``query.estimates`` has them with an interval while the join runs, and exactly at its end. ``estimator="paper"``
+    gives the intervals of the PMJ paper instead of the honest ones.
 
     Spark DataFrames are joined on Spark, as are paths and names of tables with ``engine="spark"`` (``master`` says
     where a new session runs). The result has the same face and ``to_df()``; options of the local engine are refused.
@@ -69,13 +80,16 @@ def join(
             reading=(reading, "auto"),
             driving=(driving, "auto"),
             spill_directory=(spill_directory, None),
+            options=(options, None),
+            aggregates=(aggregates, None),
+            estimator=(estimator, "honest"),
         )
         query = _join_on_spark(left, right, condition_of(on), how, memory, suffixes, seed, clock, master)
         return cast(Query, query)
     if master is not None:
         raise InputError(f"master={master!r} is for Spark; add engine='spark', or leave it out")
     sources = [open_source(left, name="left"), open_source(right, name="right")]
-    options = JoinOptions(
+    how_to_run = JoinOptions(
         how=how,
         algorithm=algorithm,
         memory=memory,
@@ -86,8 +100,11 @@ def join(
         batch_rows=batch_rows,
         spill_directory=spill_directory,
         seed=seed,
+        aggregates={} if aggregates is None else aggregates,
+        estimator=estimator,
+        operator=options,
     )
-    return Query(sources, condition_of(on), options, clock=clock)
+    return Query(sources, condition_of(on), how_to_run, clock=clock)
 
 
 def resume(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import earlyjoin as ej
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Step
 from earlyjoin.predicates.conjunction import Condition
@@ -31,13 +32,19 @@ class Join:
         how: str = "inner",
         memory: str | int = "4MB",
         output_rows: int = 64,
+        options: GivenOptions = None,
     ) -> None:
         self.plan = make_plan(on if on is not None else ej.equal("k", "k"), left, right, how=how)
         self.context = Context(
-            budget=Budget(MemoryLimit.parse(memory)), spill=SpillDirectory(directory), output_rows=output_rows
+            budget=Budget(MemoryLimit.parse(memory)),
+            spill=SpillDirectory(directory),
+            output_rows=output_rows,
+            options=registry.options_of(algorithm, options),
         )
         self.operator: Operator = registry.create(algorithm, self.plan, self.context)
         self.sizes: list[int] = []
+        limit = self.context.budget.limit
+        self.largest = limit.bytes or limit.rows or 0
 
     @property
     def counters(self) -> Any:
@@ -72,8 +79,9 @@ class Join:
 
     def check(self) -> None:
         budget, limit = self.context.budget, self.context.budget.limit
-        assert limit.bytes is None or budget.peak_bytes <= limit.bytes
-        assert limit.rows is None or budget.peak_rows <= limit.rows
+        self.largest = max(self.largest, limit.bytes or limit.rows or 0)  # a memory may change
+        assert limit.bytes is None or (budget.used_bytes <= limit.bytes and budget.peak_bytes <= self.largest)
+        assert limit.rows is None or (budget.used_rows <= limit.rows and budget.peak_rows <= self.largest)
 
     def close(self) -> None:
         self.operator.close()

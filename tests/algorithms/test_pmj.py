@@ -14,9 +14,9 @@ import pytest
 import earlyjoin as ej
 from algorithms.harness import Join, batch
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.blocks import RunSequence
 from earlyjoin.algorithms.choice import choose
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.protocol import Slice
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state import joined
@@ -49,24 +49,22 @@ def nested(left: list[int | None], right: list[int | None]) -> Counter[Any]:
     return Counter(pairs)
 
 
-@pytest.fixture
-def binary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge trees as deep as they get."""
-    monkeypatch.setattr(ProgressiveMergeJoin, "fan_in", 2)
+BINARY = {"fan_in": 2}
+"""Merge trees as deep as they get."""
 
 
 def test_join_during_run_creation_and_during_merge(tmp_path: Path) -> None:
     """Figure 2: pairs within one memory load come while rows arrive, the others in the merge."""
-    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="8rows")  # 6 to gather rows in
-    assert join.arrive(0, batch([3, 1, 2])) == []
-    assert join.arrive(1, batch([2, 5, 1])) == []
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="8rows")
+    assert join.arrive(0, batch([3, 1, 2, 8])) == []
+    assert join.arrive(1, batch([2, 5, 1, 9])) == []
     first = join.arrive(0, batch([5, 2]))
     assert sorted(row["k"] for row in first) == [1, 2], "the first pair of runs was joined before it was written"
-    assert (join.counters.flushes, join.counters.tuples_written) == (1, 6)
+    assert (join.counters.flushes, join.counters.tuples_written) == (1, 8)
     join.arrive(1, batch([3, 5]))
     rest = join.finish()
     assert sorted(row["k"] for row in rest) == [2, 3, 5, 5]
-    assert join.counters.tuples_read == join.counters.tuples_written == 10
+    assert join.counters.tuples_read == join.counters.tuples_written == 12
     join.close()
 
 
@@ -80,18 +78,16 @@ def test_pairs_of_one_run_are_given_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("memory", ["8rows", "9rows", "20rows", "64KiB"])
 @pytest.mark.parametrize("kind", ["spread", "equal", "few", "left only", "right only", "none"])
-@pytest.mark.usefixtures("binary")
 def test_deep_merge_trees(tmp_path: Path, memory: str, kind: str) -> None:
     rng = random.Random(5)
     make = {"spread": lambda: rng.randrange(40), "equal": lambda: 7, "few": lambda: rng.choice([1, 1, 1, 2, None])}
     key = make.get(kind, make["spread"])
     left: list[int | None] = [key() for _ in range(0 if kind in ("right only", "none") else 40)]
     right: list[int | None] = [key() for _ in range(0 if kind in ("left only", "none") else 40)]
-    assert Counter(run(tmp_path, left, right, memory=memory)) == nested(left, right)
+    assert Counter(run(tmp_path, left, right, memory=memory, options=BINARY)) == nested(left, right)
 
 
 @pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
-@pytest.mark.usefixtures("binary")
 def test_join_types_with_deep_merge_trees(tmp_path: Path, how: str) -> None:
     rng = random.Random(6)
     left: list[int | None] = [rng.choice([None, *range(30)]) for _ in range(70)]
@@ -108,7 +104,7 @@ def test_join_types_with_deep_merge_trees(tmp_path: Path, how: str) -> None:
         "semi": Counter({(i, None) for i, _ in pairs}),
         "anti": Counter(unmatched[0]),
     }
-    assert Counter(run(tmp_path, left, right, memory="8rows", how=how)) == expected[how]
+    assert Counter(run(tmp_path, left, right, memory="8rows", how=how, options=BINARY)) == expected[how]
 
 
 def test_semi_joins_do_not_write_rows_that_have_matched(tmp_path: Path) -> None:
@@ -124,6 +120,64 @@ def test_semi_joins_do_not_write_rows_that_have_matched(tmp_path: Path) -> None:
         join.close()
     assert written["inner"] == 800
     assert written["semi"] == written["anti"] <= 400 + 70, "all rows of the right, and left rows that came alone"
+
+
+def keys_of_both(count: int) -> list[list[int | None]]:
+    return [[k * 7 % 50 for k in range(count)], [k * 3 % 90 for k in range(count)]]
+
+
+@pytest.mark.parametrize(("split", "parts"), [(0.25, (10, 30)), (0.5, (20, 20)), (0.9, (36, 4))])
+def test_an_uneven_split_is_kept(tmp_path: Path, split: float, parts: tuple[int, int]) -> None:
+    """Section 3.6: rows come in the ratio 1:1, but no run gets more than its side's part of the memory."""
+    keys = keys_of_both(200)
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="40rows", options={"split": split}, output_rows=4096)
+    found = 0
+    for start in range(0, 200, 20):
+        for side in (0, 1):
+            found += len(join.arrive(side, batch(keys[side][start : start + 20])))
+    pairs = join.operator._pairs  # type: ignore[attr-defined]
+    smaller = int(parts[1] < parts[0])
+    for pair in pairs:
+        assert all(run.rows <= part for run, part in zip(pair.runs, parts, strict=True))
+        assert pair.runs[smaller].rows == parts[smaller], "a pair is written when the smaller part is full"
+    found += len(join.end(0)) + len(join.end(1)) + len(join.finish())
+    assert found == sum(Counter(keys[1])[k] for k in keys[0])
+    join.close()
+
+
+@pytest.mark.parametrize("split", [0.2, 0.8])
+def test_rows_that_come_in_the_ratio_of_the_split_fill_the_memory(tmp_path: Path, split: float) -> None:
+    ratio = (round(10 * split), round(10 * (1 - split)))
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="40rows", options={"split": split})
+    for start in range(30):
+        for side in (0, 1):
+            join.arrive(side, batch(range(start, start + ratio[side])))
+    pairs = join.operator._pairs  # type: ignore[attr-defined]
+    assert {tuple(run.rows for run in pair.runs) for pair in pairs} == {(4 * ratio[0], 4 * ratio[1])}
+    join.close()
+
+
+def test_the_part_of_a_side_that_has_ended_goes_to_the_other(tmp_path: Path) -> None:
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="40rows", options={"split": 0.75})
+    join.arrive(1, batch(range(10)))
+    join.end(0)
+    join.arrive(1, batch(range(30)))
+    assert join.counters.flushes == 0
+    join.arrive(1, batch(range(1)))
+    assert join.counters.flushes == 1
+    join.close()
+
+
+def test_ten_percent_of_memory_and_a_fan_in_of_ten_make_two_levels(tmp_path: Path) -> None:
+    """Section 4: initial runs, and one merge that takes all of them."""
+    join = Join("pmj", SCHEMA, SCHEMA, tmp_path, memory="400rows", output_rows=4096)
+    for start in range(0, 2000, 50):
+        for side in (0, 1):
+            join.arrive(side, batch([(k * 7919 + side) % 5000 for k in range(start, start + 50)]))
+    join.finish()
+    assert join.counters.flushes == 10
+    assert join.counters.tuples_written == join.counters.tuples_read == 4000, "every row is written and read once"
+    join.close()
 
 
 def test_idle_time_merges_runs(tmp_path: Path) -> None:
@@ -170,10 +224,27 @@ def test_sweep_areas_that_do_not_fit(tmp_path: Path, on: Any) -> None:
     join.close()
 
 
+@pytest.mark.parametrize("algorithm", ["smj-semi", "smj"])
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_parked_page_that_comes_by_once_more_shares_its_flags(
+    tmp_path: Path, algorithm: str, broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: it gave its rows twice.
+
+    Zeros fill the memory and never expire. So 3 is parked when 5 comes, and 5 when 7 comes. When both are paid for, the
+    page of 5 is in memory twice: as the parked page that meets 7, and as the page that comes by and meets 3.
+    """
+    if broken:
+        monkeypatch.setattr(RunSequence, "refresh", lambda *_: None)
+    join = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="8rows", on=ej.not_equal("k"), how="semi")
+    found = join.arrive(0, batch([0] * 10 + [5])) + join.arrive(1, batch([3, 7])) + join.finish()
+    assert sorted(row["k"] for row in found) == [0] * 10 + [5] * (2 if broken else 1)
+    join.close()
+
+
 @pytest.mark.parametrize("algorithm", ["pmj", "smj-semi", "smj"])
 @pytest.mark.parametrize("how", ["semi", "anti", "full"])
-def test_parked_pages_of_both_sides_share_their_flags(tmp_path: Path, algorithm: str, how: str) -> None:
-    """Regression: a page that was parked and came by once more gave its rows twice."""
+def test_parked_pages_of_both_sides(tmp_path: Path, algorithm: str, how: str) -> None:
     rng = random.Random(8)
     for _ in range(6):
         keys: list[list[int]] = [[rng.choice([0, 0, 0, 1]) for _ in range(24)] for _ in range(2)]

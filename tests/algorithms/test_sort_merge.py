@@ -59,7 +59,7 @@ def everything(algorithm: str, directory: Path, *, rows: int, memory_rows: int) 
 
 
 def test_two_levels_cost_the_ios_of_semi_strict_and_half_of_strict(tmp_path: Path) -> None:
-    joins = {name: everything(name, tmp_path, rows=8000, memory_rows=2000) for name in ("pmj", "smj-semi", "smj")}
+    joins = {name: everything(name, tmp_path, rows=8000, memory_rows=1600) for name in ("pmj", "smj-semi", "smj")}
     assert len({join.results for join in joins.values()}) == 1
     assert joins["pmj"].counters.flushes == 10
     assert joins["pmj"].page_ios == joins["smj-semi"].page_ios

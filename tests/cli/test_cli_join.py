@@ -205,3 +205,45 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run("--version") == 0
     assert capsys.readouterr().out == f"earlyjoin {__version__}\n"
+
+
+def test_aggregates_in_the_summary(capsys: pytest.CaptureFixture[str], people: Path, items: Path) -> None:
+    asked = ["--aggregate", "sum(id)", "--aggregate", "twice=sum(2 * (id + 1))", "--aggregate", "count(item)"]
+    assert run("join", people, items, "--on", "id", "--json", "--estimator", "paper", *asked) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert {name: one["value"] for name, one in summary["estimates"].items()} == {
+        "sum(id)": 7,
+        "twice": 20,
+        "count(item)": 3,
+    }
+    assert run("join", people, items, "--on", "id", *asked[:2]) == 0
+    assert "sum(id): 7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("total(id)", "write sum(COLUMN)"),
+        ("sum()", "sum of what"),
+        ("sum(id and 1)", "neither a column nor"),
+        ("sum(idd)", "did you mean 'id'"),
+        ('sum("no such")', "does not exist"),
+        ("avg(name)", "needs numbers"),
+    ],
+)
+def test_aggregates_that_cannot_be(
+    capsys: pytest.CaptureFixture[str], people: Path, items: Path, text: str, says: str
+) -> None:
+    assert run("join", people, items, "--on", "id", "--aggregate", text) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_options_of_the_algorithm(capsys: pytest.CaptureFixture[str], people: Path, items: Path) -> None:
+    pmj = ("--on", "id", "--algorithm", "pmj", "--option")
+    assert len(rows(capsys, people, items, *pmj, "fan-in=2")) == 3
+    assert run("join", people, items, *pmj, "fan-in=2", "--explain") == 0
+    assert "fan-in=2" in capsys.readouterr().out
+    assert run("join", people, items, *pmj, "fan-in=1") == 2
+    assert "option fan-in must be a whole number between 2 and 1000, got '1'" in capsys.readouterr().err
+    assert run("algorithms") == 0
+    assert "most runs of a side that one merge takes" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from conformance.conditions import Kind, Row
 from earlyjoin.algorithms import protocol, registry
 from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Plan, Slice
 from earlyjoin.state.budget import Budget, MemoryLimit
@@ -106,8 +107,11 @@ def expected(kind: Kind, scenario: Scenario) -> Counter[tuple[int | None, int | 
 class Run:
     """An operator at work on a scenario."""
 
-    def __init__(self, algorithm: str, kind: Kind, scenario: Scenario, directory: Path) -> None:
+    def __init__(
+        self, algorithm: str, kind: Kind, scenario: Scenario, directory: Path, options: GivenOptions = None
+    ) -> None:
         self.scenario = scenario
+        self.options = registry.options_of(algorithm, options)
         self.batches = [_batch(rows, kind.schema) for rows in scenario.rows]
         self.plan: Plan = make_plan(kind.condition, kind.schema, kind.schema, how=scenario.how)
         self.directory = directory
@@ -119,7 +123,12 @@ class Run:
     def _context(self) -> Context:
         whole = Budget(self.scenario.memory)
         budget = whole if self.scenario.operator_share == 1.0 else whole.split(self.scenario.operator_share)[0]
-        return Context(budget=budget, spill=SpillDirectory(self.directory), output_rows=self.scenario.output_rows)
+        return Context(
+            budget=budget,
+            spill=SpillDirectory(self.directory),
+            output_rows=self.scenario.output_rows,
+            options=self.options,
+        )
 
     def whole(self) -> list[Row]:
         """Run every step; returns the output rows in order."""
@@ -205,10 +214,10 @@ def verify(kind: Kind, scenario: Scenario, output: list[Row]) -> None:
                 assert row[f"pad{suffix}"] == scenario.rows[side][number]["pad"]
 
 
-def check(algorithm: str, kind: Kind, scenario: Scenario) -> list[Row]:
+def check(algorithm: str, kind: Kind, scenario: Scenario, options: GivenOptions = None) -> list[Row]:
     """Run a scenario and check all of it."""
     with tempfile.TemporaryDirectory() as directory:
-        output = Run(algorithm, kind, scenario, Path(directory)).whole()
+        output = Run(algorithm, kind, scenario, Path(directory), options).whole()
     verify(kind, scenario, output)
     return output
 

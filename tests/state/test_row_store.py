@@ -211,3 +211,26 @@ def test_one_batch() -> None:
 @given(st.lists(st.integers(0, 5), max_size=6))
 def test_contiguous(index: list[int]) -> None:
     assert contiguous(numbers(*index)) == (len(index) > 0 and index == list(range(index[0], index[0] + len(index))))
+
+
+@every_type
+def test_keep_closes_up_and_the_books_stay_right(name: str) -> None:
+    array = COLUMNS[name]
+    store = RowStore(batch_of(array).schema, account())
+    values: list[Any] = []
+    for part in (array, array.slice(2, 4), array):
+        store.append(batch_of(part))
+        values += part.to_pylist()
+    random = np.random.default_rng(6)
+    while values:
+        index = np.flatnonzero(random.random(len(values)) < 0.7)
+        store.keep(index)
+        values = [values[i] for i in index]
+        check_equal(store.take(np.arange(len(values)))[0], array.type, values)
+        assert (store.nbytes, len(store)) == (store._account.bytes, store._account.rows)
+        store.append(batch_of(array.slice(1, 1)))
+        values += array.slice(1, 1).to_pylist()
+        check_equal(store.take(np.arange(len(values)))[0], array.type, values)
+        values = [] if len(values) < 3 else values
+    store.clear()
+    assert (store._account.bytes, store._account.rows) == (0, 0)

@@ -19,39 +19,27 @@ pages in memory are enough.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from earlyjoin.algorithms.block_query import BlockQuery
 from earlyjoin.algorithms.blocks import Block, Sequence
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.protocol import Context, Plan, Step
 from earlyjoin.algorithms.settlement import Settlement, one_sided
 from earlyjoin.algorithms.sorted_runs import too_large
-from earlyjoin.algorithms.sweep import AreaMaker, SweepCursor
+from earlyjoin.algorithms.sweep import AreaMaker
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state import joined
 from earlyjoin.state.budget import Budget
 
-
-@dataclass(slots=True)
-class Query:
-    """A block that asks the areas of the other side, one after the other, from ``row`` on."""
-
-    block: Block
-    opponents: list[Block]
-    next: int = 0
-    row: int = 0
-
-
-@dataclass(slots=True)
-class Found:
-    """Pairs of two blocks (row numbers) that have not gone out yet."""
-
-    blocks: tuple[Block, Block]
-    i: Int64
-    j: Int64
+_FOUND_NBYTES = 4 * 8
+"""Bytes of a pair that a query has found: two numbers, and their copies on the way out."""
+_FOUND_PART = 16
+"""Part of the memory, one in so many, that pairs may take for the sake of large output batches."""
 
 
 @dataclass(slots=True)
@@ -90,17 +78,25 @@ class BlockSweep:
         self.at = 0
         self.paying = False
         self.held: list[Block] = []
-        self.query: Query | None = None
-        self.found: Found | None = None
+        self.query: BlockQuery | None = None
+        self.found: tuple[Int64, Int64] | None = None
+        """Pairs of the query that have not gone out yet: rows of its block, rows of its opponents."""
         self.debts: list[Debt] = []
         self.late: list[tuple[int, int]] = []
         self.leaving: list[Block] = []
         self.leaving_at = 0
-        # One more than an area can hold: then a query always gets past a row.
-        most = 1 + max((sequence.page_rows for sequence in sequences), default=0)
-        self.page_rows = most - 1
-        self._pages.reserve(4 * 8 * most)
+        self.page_rows = max((sequence.page_rows for sequence in sequences), default=0)
+        most = self._most_found()
         self._out = (np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
+
+    def _most_found(self) -> int:
+        """Pairs that one query may find, with memory reserved for them: a full batch of output if that is cheap."""
+        # One more than an area can hold: then a query always gets past a row.
+        least, memory = 1 + self.page_rows, self._budget.limit.bytes
+        cheap = self._context.output_rows if memory is None else memory // (_FOUND_PART * _FOUND_NBYTES)
+        most = max(least, min(self._context.output_rows, cheap))
+        self._pages.reserve(_FOUND_NBYTES * most)
+        return most
 
     def _order_pages(self) -> None:
         """All pages by smallest word; ties by sequence and page."""
@@ -117,13 +113,12 @@ class BlockSweep:
 
     def step(self) -> Step:
         """One bounded piece of work."""
-        if self.found is not None:
-            return self._give_found(self.found)
+        if self.query is not None and self.found is not None:
+            return self._give_found(self.query, *self.found)
         if self.leaving:
             return self._give_unmatched(self.leaving[0])
         if self.query is not None:
-            self._ask(self.query)
-            return self._give_found(self.found) if self.found is not None else None
+            return self._ask(self.query)
         if self.paying:
             self._advance_paying()
         elif self.at < len(self._words):
@@ -151,7 +146,7 @@ class BlockSweep:
             return  # they give room
         block = self._read(self.at)
         opponents = [held for held in self.held if self._meet(held, block)] if self.pairs else []
-        self.query = Query(block, opponents)
+        self.query = BlockQuery(block, opponents)
 
     def _pass_frontier(self, frontier: int | float) -> None:
         for block in self.held:
@@ -196,27 +191,13 @@ class BlockSweep:
             return False
         return not joined.same_run(held.label, block.label)
 
-    def _ask(self, query: Query) -> None:
-        """Query one area, as far as the output buffers go, or end the query."""
-        if query.next >= len(query.opponents):
+    def _ask(self, query: BlockQuery) -> Step:
+        """Query areas as far as the output buffers go, or end the query."""
+        if query.over:
             self._end_query(query.block)
-            return
-        opponent, block = query.opponents[query.next], query.block
-        assert opponent.area is not None
-        assert block.keys is not None
-        cursor, (handles, rows) = SweepCursor(query.row), self._out
-        count = opponent.area.query(block.keys, cursor, handles, rows)
-        # Pairs of a row that is not finished are found again: so a row number alone says how far a query has come.
-        whole = rows[:count] < cursor.row
-        here, there = block.swept[rows[:count][whole]], opponent.swept[handles[:count][whole]]
-        self._context.counters.comparisons += cursor.row - query.row
-        query.row = cursor.row
-        if query.row >= len(block.keys):
-            query.next, query.row = query.next + 1, 0
-        if len(here):
-            self.found = (
-                Found((block, opponent), here, there) if block.side == 0 else Found((opponent, block), there, here)
-            )
+            return None
+        found = query.ask(self._out, self._context.counters)
+        return self._give_found(query, *found) if len(found[0]) else None
 
     def _end_query(self, block: Block) -> None:
         """The block has met all earlier ones; now it waits for later ones."""
@@ -264,6 +245,12 @@ class BlockSweep:
             self._drop(block)
         return True
 
+    def give_back(self, enough: Callable[[], bool]) -> None:
+        """Park blocks until that is enough; in the middle of a query nothing is given back."""
+        if self.query is None and self.found is None and not self.leaving:
+            while not enough() and self._park_one():
+                pass
+
     def _park(self, block: Block) -> None:
         self.debts.append(Debt(block.sequence, block.page, block.start))
         self._forget_area(block)
@@ -306,7 +293,7 @@ class BlockSweep:
             wanted = [held for held in self.held if held.start <= self.at and held.side != sequence.side]
             if any(not joined.same_run(held.label, sequence.label) for held in wanted):
                 block = self._read(self.at)
-                self.query = Query(block, [held for held in self.held if self._meet(held, block)])
+                self.query = BlockQuery(block, [held for held in self.held if self._meet(held, block)])
                 return
             self.at += 1
         for block in self.held:
@@ -351,17 +338,21 @@ class BlockSweep:
             self._let_go(block)
         return step
 
-    def _give_found(self, found: Found) -> Step:
+    def _give_found(self, query: BlockQuery, here: Int64, there: Int64) -> Step:
         """As many pairs as may go out at once."""
-        most, (left, right) = self._context.output_rows, found.blocks
-        i, j = found.i[:most], found.j[:most]
-        rest = len(found.i) > most
-        self.found = Found(found.blocks, found.i[most:], found.j[most:]) if rest else None
+        most = self._context.output_rows
+        self.found = (here[most:], there[most:]) if len(here) > most else None
+        here, there = here[:most], there[:most]
+        touched = [(query.block, here), *query.by_opponent(there)]
         if self.paying:  # a parked page may come by once more, to meet parked pages of the other side
-            self._sequences[left.sequence].refresh(left, i)
-            self._sequences[right.sequence].refresh(right, j)
-        step = self._settle((left.rows, right.rows), i, j, (left.matched, right.matched))
-        for block, index in ((left, i), (right, j)):
+            for block, index in touched:
+                self._sequences[block.sequence].refresh(block, index)
+        flags = query.opponents_matched()
+        sides = ((query.block.rows, here, query.block.matched), (query.rows, there, flags))
+        left, right = sides if query.block.side == 0 else sides[::-1]
+        step = self._settle((left[0], right[0]), left[1], right[1], (left[2], right[2]))
+        query.return_matched(flags)
+        for block, index in touched:
             if block.matched is not None:
                 self._sequences[block.sequence].mark(block, index[block.matched[index]])
         return step
@@ -415,7 +406,7 @@ class BlockSweep:
     def nbytes(self) -> int:
         """Bytes really held."""
         output = self._output.nbytes if self._output is not None else 0
-        return sum(block.nbytes for block in self.held_blocks) + 4 * 8 * len(self._out[0]) + output
+        return sum(block.nbytes for block in self.held_blocks) + _FOUND_NBYTES * len(self._out[0]) + output
 
     def close(self) -> None:
         """Give everything back."""

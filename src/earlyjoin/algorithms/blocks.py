@@ -12,7 +12,7 @@ from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
 from earlyjoin.algorithms.sweep import SweepArea, SweepWords
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.rows import BatchRows, Rows
+from earlyjoin.state.rows import BatchRows, Rows, one_batch
 from earlyjoin.state.sizes import batch_nbytes
 from earlyjoin.state.spill import RunReader
 
@@ -36,8 +36,8 @@ class Block:
     """The keys of the swept rows; they go as soon as they are in the sweep area."""
     matched: Bool | None
     """Flags of ``rows``, None when nobody asks."""
-    numbers: Int64 | None
-    """For a page from disk: the numbers of its rows in the file of flags."""
+    marks: Int64 | None
+    """For a page from disk that carries marks: a row for each of its rows (see ``SideKeys.page_schema``)."""
     payload_nbytes: int
     payload_rows: int
     area: SweepArea | None = None
@@ -45,6 +45,16 @@ class Block:
     """The first place in the order of the sweep at which it meets blocks of the other side."""
     written: int = 0
     """How many of its rows have gone to the output of the merge."""
+
+    @property
+    def numbers(self) -> Int64 | None:
+        """For a page from disk with flags: the numbers of its rows in the file of flags."""
+        return self.marks[:, 0] if self.marks is not None and self.marks.shape[1] != 2 else None
+
+    @property
+    def stay(self) -> tuple[Int64, Int64] | None:
+        """When each row came into memory and left it, if that is known."""
+        return (self.marks[:, -2], self.marks[:, -1]) if self.marks is not None and self.marks.shape[1] > 1 else None
 
     @property
     def keys_nbytes(self) -> int:
@@ -133,7 +143,7 @@ class MemorySequence(Sequence):
 
 
 class RunSequence(Sequence):
-    """A sorted run on disk."""
+    """A sorted run on disk. Several of its pages may be read as one page of the sequence."""
 
     def __init__(
         self,
@@ -144,8 +154,10 @@ class RunSequence(Sequence):
         counters: Counters,
         *,
         drop_matched: bool,
+        pages_at_once: int = 1,
     ) -> None:
-        self.side, self.label, self.page_rows = keys.side, label, run.page_rows
+        self.side, self.label, self.page_rows = keys.side, label, run.page_rows * pages_at_once
+        self._pages_at_once = pages_at_once
         self._keys, self._run, self._flags, self._counters = keys, run, flags, counters
         self._drop_matched = drop_matched
         self._reader: tuple[int, RunReader] | None = None
@@ -153,7 +165,7 @@ class RunSequence(Sequence):
     @property
     def first_words(self) -> SweepWords:
         """The smallest word of each page."""
-        return np.asarray(self._run.first_words)
+        return np.asarray(self._run.first_words[:: self._pages_at_once])
 
     def load(self, number: int, page: int, swept: Int64 | None = None) -> Block:
         """Read a page and make its keys; rows that need no further match stay out of the sweep."""
@@ -162,14 +174,16 @@ class RunSequence(Sequence):
         payload = pa.RecordBatch.from_arrays(read.columns[:count], schema=self._keys.schema)
         keys = self._keys.key.encode(self.side, payload)
         words = self._keys.words(keys)
-        numbers = read.column(count).to_numpy() if self._keys.numbered else None
+        marks = _marks(read.columns[count:])
+        numbers = marks[:, 0] if marks is not None and self._keys.numbered else None
         matched = self._flags.read(numbers) if self._flags is not None and numbers is not None else None
         index = self._swept(keys, matched) if swept is None else swept
         if len(index) < len(keys):
             keys = keys.take(index)
         flags_nbytes = matched.nbytes if matched is not None else 0
+        flags_nbytes += marks.nbytes if marks is not None and marks.shape[1] > 1 else 0
         return Block(
-            number, page, self.side, self.label, BatchRows(payload), words, index, words[index], keys, matched, numbers,
+            number, page, self.side, self.label, BatchRows(payload), words, index, words[index], keys, matched, marks,
             payload_nbytes=batch_nbytes(read) + flags_nbytes + 3 * words.nbytes, payload_rows=len(words),
         )  # fmt: skip
 
@@ -180,6 +194,11 @@ class RunSequence(Sequence):
         return np.flatnonzero(swept)
 
     def _read(self, page: int) -> pa.RecordBatch:
+        first = page * self._pages_at_once
+        pages = [self._read_one(number) for number in range(first, min(first + self._pages_at_once, self._run.pages))]
+        return pages[0] if len(pages) == 1 else one_batch(pa.Table.from_batches(pages))
+
+    def _read_one(self, page: int) -> pa.RecordBatch:
         segment, place = self._run.place(page)
         if self._reader is None or self._reader[0] != segment:
             self.close()
@@ -201,3 +220,9 @@ class RunSequence(Sequence):
         if self._reader is not None:
             self._reader[1].close()
             self._reader = None
+
+
+def _marks(columns: list[pa.Array]) -> Int64 | None:
+    """The marks of a page; a single one is not copied."""
+    marks = [column.to_numpy() for column in columns]
+    return None if not marks else marks[0].reshape(-1, 1) if len(marks) == 1 else np.column_stack(marks)

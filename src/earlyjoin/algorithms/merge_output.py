@@ -28,14 +28,20 @@ class SideOutput:
         account = budget.account("merged page")
         self._rows = RowStore(side.schema, account)
         self._account = budget.account("order of a merged page")
-        self._account.reserve(_WORK_NBYTES * self._page_rows)
+        self._row_nbytes = _WORK_NBYTES + 16 * side.marks
+        self._account.reserve(self._row_nbytes * self._page_rows)
         self._words: list[Any] = []
-        self._numbers: list[Int64] = []
+        self._marks: list[Int64] = []
+
+    @property
+    def run(self) -> SortedRun:
+        """What is written so far."""
+        return self._writer.run
 
     @property
     def nbytes(self) -> int:
         """Bytes really held."""
-        return self._rows.nbytes + _WORK_NBYTES * self._page_rows
+        return self._rows.nbytes + self._row_nbytes * self._page_rows
 
     def write(self, blocks: list[Block], frontier: int | float | None) -> None:
         """Take the rows of the blocks that are not above the frontier; on BudgetExceeded, part of them is taken."""
@@ -52,29 +58,29 @@ class SideOutput:
         assert isinstance(block.rows, BatchRows)
         first, stop = block.written, block.written + count
         rows, words = block.rows.batch.slice(first, count), block.words[first:stop]
-        numbers = block.numbers[first:stop] if block.numbers is not None else None
+        marks = block.marks[first:stop] if block.marks is not None else None
         if self._drop_matched and block.matched is not None:
             kept = np.flatnonzero(~block.matched[first:stop])  # section 3.6: they need no further match
             rows = pa.RecordBatch.from_arrays(BatchRows(rows).take(kept), schema=rows.schema)
-            words, numbers = words[kept], numbers[kept] if numbers is not None else None
+            words, marks = words[kept], marks[kept] if marks is not None else None
         if len(words):
             self._rows.append(rows)
             self._words.append(words.copy())
-            if numbers is not None:
-                self._numbers.append(numbers.copy())
+            if marks is not None:
+                self._marks.append(marks.copy())
         block.written = stop
 
     def _flush(self) -> None:
         if len(self._rows):
             order = np.argsort(np.concatenate(self._words), kind="stable")
-            numbers = np.concatenate(self._numbers) if self._numbers else None
-            self._writer.write(self._rows, numbers, order, self._page_rows)
+            marks = np.concatenate(self._marks)[order] if self._marks else None
+            self._writer.write(self._rows, marks, order, self._page_rows)
         self.clear()
 
     def clear(self) -> None:
         """Empty the buffer."""
         self._rows.clear()
-        self._words, self._numbers = [], []
+        self._words, self._marks = [], []
 
     def close(self) -> SortedRun:
         """The finished run; gives the memory back."""
@@ -92,8 +98,8 @@ class SideOutput:
         """The pages written so far and the buffer."""
         snapshot.tables[f"{name}-rows"] = pa.Table.from_batches([self._rows.batch(np.arange(len(self._rows)))])
         snapshot.arrays[f"{name}-words"] = np.concatenate(self._words) if self._words else np.empty(0, dtype=np.int64)
-        if self._numbers:
-            snapshot.arrays[f"{name}-numbers"] = np.concatenate(self._numbers)
+        if self._marks:
+            snapshot.arrays[f"{name}-marks"] = np.concatenate(self._marks)
         return self._writer.close().save(snapshot, name)
 
     def load(self, snapshot: Snapshot, name: str, run: SortedRun) -> None:
@@ -103,8 +109,8 @@ class SideOutput:
             self._rows.append(batch)
         if len(self._rows):
             self._words = [snapshot.arrays[f"{name}-words"]]
-        if f"{name}-numbers" in snapshot.arrays:
-            self._numbers = [snapshot.arrays[f"{name}-numbers"]]
+        if f"{name}-marks" in snapshot.arrays:
+            self._marks = [snapshot.arrays[f"{name}-marks"]]
 
 
 class MergeOutput:

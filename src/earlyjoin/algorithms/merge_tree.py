@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from earlyjoin.algorithms.sorted_runs import SortedRun
 from earlyjoin.state.budget import MemoryLimit
 
+_MOST_BLOCK_ROWS = 16384
+"""Rows of a block beyond which it does not get faster."""
+
 
 @dataclass(slots=True)
 class RunPair:
@@ -16,6 +19,8 @@ class RunPair:
     runs: tuple[SortedRun, SortedRun]
     level: int = 0
     """How often its rows were merged."""
+    joined: bool = True
+    """Have the runs been joined with each other?"""
 
     @property
     def pages(self) -> int:
@@ -46,16 +51,38 @@ def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
     Never fewer than two; whether these fit is found out by trying.
     """
     for count in range(len(pairs), 2, -1):
-        runs = [run for pair in pairs[:count] for run in pair.runs]
-        if limit.rows is not None:
-            # Single rows are written on as soon as they are read: they leave no rest.
-            rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
-        else:
-            assert limit.bytes is not None
-            rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-        if rest + 5 * page <= most:
+        if fits(pairs[:count], limit):
             return count
     return min(2, len(pairs))
+
+
+def fits(pairs: Sequence[RunPair], limit: MemoryLimit, pages_at_once: int = 1) -> bool:
+    """Is the memory enough to merge all of the pairs, so many pages of a run at once?"""
+    runs = [run for pair in pairs for run in pair.runs]
+    if limit.rows is not None:
+        # Single rows are written on as soon as they are read: they leave no rest.
+        rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
+    return pages_at_once * (rest + 5 * page) <= most
+
+
+def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
+    """How many pages of a run a merge may read as one block: more in a larger memory, so that blocks meet less often.
+
+    Room is for two blocks of each run, and for five more.
+    """
+    runs = [run for pair in pairs for run in pair.runs if run.pages]
+    if not runs:
+        return 1
+    if limit.rows is not None:
+        needed, most = sum(2 * run.page_rows for run in runs) + 5 * max(run.page_rows for run in runs), limit.rows
+    else:
+        assert limit.bytes is not None
+        needed, most = sum(2 * run.footprint for run in runs) + 5 * _largest(runs), limit.bytes
+    longest = max(run.page_rows for run in runs)
+    return max(1, min(most // max(1, needed), _MOST_BLOCK_ROWS // longest))
 
 
 def _longest(runs: list[SortedRun]) -> int:

@@ -16,16 +16,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.conjunction import BoundConjunction
 from earlyjoin.predicates.keys import Int64
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters, Phase
 from earlyjoin.state.rows import Rows
@@ -48,6 +49,8 @@ class Matches:
 
 Step = Matches | None
 """What a bounded piece of work found; None when it found nothing."""
+
+OptionsOf = TypeVar("OptionsOf", bound=OperatorOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,12 @@ class Context:
     counters: Counters = field(default_factory=Counters)
     output_rows: int = DEFAULT_OUTPUT_ROWS
     seed: int = 0
+    options: OperatorOptions | None = None
+    """The algorithm's own options; None: its defaults."""
+
+    def own_options(self, kind: type[OptionsOf]) -> OptionsOf:
+        """The options as those of a family."""
+        return kind.make(self.options)
 
 
 @dataclass(slots=True)
@@ -116,6 +125,10 @@ class Operator(ABC):
     """A join algorithm at work. Its constructor takes a plan and a context, whatever the algorithm."""
 
     description: ClassVar[Description]
+    options_type: ClassVar[type[OperatorOptions]] = OperatorOptions
+    """What can be chosen about it."""
+    gives_memory_back: ClassVar[bool] = False
+    """Can it go on with less memory than it holds?"""
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.plan = plan
@@ -163,6 +176,19 @@ class Operator(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of memory and files. Idempotent."""
+
+    def check_memory(self, limit: MemoryLimit) -> None:  # noqa: B027 - most operators can work with any limit
+        """Raise InputError if it could not go on with this limit from now on."""
+
+    def give_back(self, limit: MemoryLimit) -> bool:
+        """Its memory is to become this small: hold less from the next step on. True when it can go on with that.
+
+        Called before each step until what it holds fits.
+        """
+        return True
+
+    def memory_changed(self) -> None:  # noqa: B027 - most operators look at the limit when they need it
+        """The limit of its budget has changed."""
 
     def count(self, step: Step) -> Step:
         """Book results under the present phase."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from earlyjoin.algorithms.options import GivenOptions, OperatorOptions
 from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import BoundPredicate, Capability
@@ -58,6 +59,11 @@ def create(name: str, plan: Plan, context: Context) -> Operator:
             f"choose one of: {', '.join(['auto', *names_that_can(plan)])}"
         )
     return operator(plan, context)
+
+
+def options_of(name: str, given: GivenOptions) -> OperatorOptions:
+    """The options of an algorithm from what the user gave, or InputError that says what there is."""
+    return get(name).options_type.make(given, owner=name)
 
 
 def driver(plan: Plan, description: Description) -> tuple[BoundPredicate, tuple[BoundPredicate, ...]]:

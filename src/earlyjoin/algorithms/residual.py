@@ -19,7 +19,7 @@ class Residual:
 
     def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...], most_bytes: int | None = None) -> None:
         self._rest = rest
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._filters = plan.condition.filters
         self._schemas = plan.schemas
         names = {name for filter_ in self._filters for name in _columns_of(filter_, plan.joined_row.schema)}
@@ -33,12 +33,12 @@ class Residual:
 
     def passing(self, rows: tuple[Rows, Rows], i: Int64, j: Int64) -> tuple[Int64, Int64]:
         """The candidate pairs (``i`` of side 0, ``j`` of side 1) that satisfy everything."""
-        if self.empty or self._most_bytes is None:
+        if self.empty or self.most_bytes is None:
             return self._passing(rows, i, j)
         # Only so many candidates at once as may be gathered in the memory set aside for it.
         passed = []
         while len(i):
-            count = self._read.fitting(rows, (i, j), self._most_bytes)
+            count = self._read.fitting(rows, (i, j), self.most_bytes)
             passed.append(self._passing(rows, i[:count], j[:count]))
             i, j = i[count:], j[count:]
         if len(passed) == 1:

@@ -20,8 +20,13 @@ class Settlement:
 
     def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...], context: Context) -> None:
         self._how = plan.how
+        self._residual = Residual(plan, rest)
+        self.memory_changed(context)
+
+    def memory_changed(self, context: Context) -> None:
+        """Take note of how much may be gathered at once."""
         memory = context.budget.limit.bytes
-        self._residual = Residual(plan, rest, None if memory is None else memory // _RESIDUAL_PART)
+        self._residual.most_bytes = None if memory is None else memory // _RESIDUAL_PART
 
     @property
     def candidates_always_match(self) -> bool:

@@ -25,10 +25,12 @@ from earlyjoin.algorithms.block_sweep import BlockSweep
 from earlyjoin.algorithms.blocks import RunSequence, Sequence
 from earlyjoin.algorithms.merge_output import MergeOutput, SideOutput
 from earlyjoin.algorithms.merge_tree import RunPair
+from earlyjoin.algorithms.ordered_sweep import OrderedSweep
 from earlyjoin.algorithms.protocol import Slice, Step
 from earlyjoin.algorithms.settlement import one_sided
 from earlyjoin.algorithms.sort_state import Arriving, Merge, SortJoinState
-from earlyjoin.algorithms.sorted_runs import PageWriter, too_large
+from earlyjoin.algorithms.sorted_runs import SortedRun, too_large
+from earlyjoin.algorithms.sweep_state import Sweep
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
@@ -36,7 +38,7 @@ from earlyjoin.state.sizes import batch_nbytes
 
 _FIRST_JOIN_ROWS = 64
 _PIECE_ROWS = 4096
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 16384
 _BLOCKS = 8
 """Blocks that the share for sweeping in memory is meant to hold."""
 
@@ -52,7 +54,8 @@ class SortJoin(SortJoinState):
         return self.resume()
 
     def end(self, side: int) -> Iterator[Step]:
-        """Nothing to do before every side has ended."""
+        """Its part of the memory goes to the other side."""
+        self._shares.end(side)
         return self.resume()
 
     def react(self, work: Slice) -> Iterator[Step]:
@@ -75,7 +78,16 @@ class SortJoin(SortJoinState):
             return False
         if self._joining is not None or self._merge is not None or (self.early and self._unjoined()):
             return True
-        return bool(merge_tree.to_merge_in_idle_time(self._pairs, self.fan_in))
+        return (self._must_shrink() and any(map(len, self._gathered))) or bool(self._mergeable())
+
+    def _mergeable(self) -> list[int]:
+        """The pairs of runs to merge in idle time."""
+        inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.options.fan_in)
+        if self._shares.has_shrunk:  # pages may be too large for the part of the memory that idle merges have
+            some = [self._pairs[number] for number in inputs[:2]]
+            if not some or not merge_tree.fits(some, self._shares.for_merging(self.context.budget.limit)):
+                return []
+        return inputs
 
     def resume(self) -> Iterator[Step]:
         """Go on with the arriving batch, or with the clean-up."""
@@ -89,8 +101,10 @@ class SortJoin(SortJoinState):
     def _arrive_step(self, arriving: Arriving) -> Step:
         if self._joining is not None:
             return self._join_step(self._joining)
+        if self._must_shrink() and (any(map(len, self._gathered)) or self._merge is not None):
+            return self._shrink_step()
         if self._flush_due:
-            self._flush()
+            self._make_runs()
         elif arriving.offset >= arriving.batch.num_rows:
             self._arriving = None
         elif not self._insert_piece(arriving):
@@ -99,9 +113,19 @@ class SortJoin(SortJoinState):
             self._start_joining()
         return None
 
+    def _shrink_step(self) -> Step:
+        """The memory is to become smaller: everything leaves it, as when it is full."""
+        if self.early and self._unjoined():
+            self._start_joining()
+        elif any(map(len, self._gathered)):
+            self._make_runs(all_rows=True)
+        elif self._merge is not None:
+            return self._merge_step(self._merge)
+        return None
+
     def _insert_piece(self, arriving: Arriving) -> bool:
         """Take in some of the remaining rows; False when not even one fits."""
-        gathered = self._gathered[arriving.side]
+        gathered, working = self._gathered[arriving.side], self._working[arriving.side]
         count = min(arriving.batch.num_rows - arriving.offset, _PIECE_ROWS)
         room = self._next_join_rows() - sum(map(len, self._gathered))
         if self.early and room > 0:  # a side that comes alone is not joined, however many rows there are
@@ -109,15 +133,17 @@ class SortJoin(SortJoinState):
         while count:
             rows, keys = admit(self.plan, arriving.side, arriving.batch.slice(arriving.offset, count), self._key)
             try:
-                self._working.reserve(keys.nbytes)
+                working.reserve(keys.nbytes)
                 if len(keys):
                     gathered.insert(rows, keys)
                 arriving.offset += count
+                if self.joined_blocks is not None:
+                    self.joined_blocks.take(arriving.side, count, len(keys))
                 return True
             except BudgetExceeded:
                 count //= 2
             finally:
-                self._working.clear()
+                working.clear()
         return False
 
     def _make_room(self, arriving: Arriving) -> None:
@@ -145,40 +171,55 @@ class SortJoin(SortJoinState):
     def _start_joining(self) -> None:
         self._joining = self._make_joining(self._block_rows())
 
-    def _make_joining(self, page_rows: int) -> BlockSweep:
+    def _make_joining(self, page_rows: int) -> Sweep:
         """Sort both sides. Rows that were joined before have label 0 on both, so only new pairs are met."""
         sequences: list[Sequence] = []
         for side, gathered in enumerate(self._gathered):
             sequences += gathered.sequences((0, 1 + side), page_rows)
-        return BlockSweep(self.plan, self.context, self._sweeping, self._settle, self._make_area, sequences)
+        if self._eps is not None:
+            return self._ordered(self._shares.sweeping, sequences, self._eps)
+        return BlockSweep(self.plan, self.context, self._shares.sweeping, self._settle, self._make_area, sequences)
+
+    def _ordered(self, budget: Budget, sequences: list[Sequence], eps: int | float) -> OrderedSweep:
+        return OrderedSweep(self.plan, self.context, budget, self._settle, self._make_area, sequences, eps)
 
     def _block_rows(self) -> int:
-        limit = self._sweeping.limit.bytes
+        limit = self._shares.sweeping.limit.bytes
         if limit is None:
             return _BLOCK_ROWS
         row_nbytes = 80 + 3 * max(side.key_nbytes for side in self._gathered)
         return int(np.clip(limit / _BLOCKS / row_nbytes, 1, _BLOCK_ROWS))
 
-    def _join_step(self, joining: BlockSweep) -> Step:
+    def _join_step(self, joining: Sweep) -> Step:
         step = joining.step()
+        if self.joined_blocks is not None:
+            self.joined_blocks.found(step)
         if joining.done:
             joining.close()
             self._joining = None
             for side in self._gathered:
                 side.joined = len(side)
+            if self.joined_blocks is not None:
+                self.joined_blocks.met()
         return step
 
     # Runs
 
-    def _flush(self) -> None:
-        """Both sides leave memory as a pair of sorted runs."""
+    def _make_runs(self, *, all_rows: bool = False) -> None:
+        """Rows of both sides leave memory: as many as run creation lets go, or all of them."""
         self._flush_due = False
-        runs = [
-            side.write(self.context.spill, self.context.counters, self._page_limit, flags, drop_matched=drop)
-            for side, flags, drop in zip(self._gathered, self._flags, self._drop, strict=True)
-        ]
+        for number, side in enumerate(self._gathered):
+            to = self._destination(number)
+            side.leave(to) if all_rows else side.make_room(to)
+        if self.joined_blocks is not None:
+            self.joined_blocks.leave()
         self.context.counters.flushes += 1
-        self._pairs.append(RunPair((runs[0], runs[1])))
+        left, right = (side.runs for side in self._gathered)
+        # By replacement selection a run has met parts of several runs: the rows know it.
+        met = self.early and not self.options.replacement_selection
+        while (left and right) or (all_rows and (left or right)):
+            runs = [runs.pop(0) if runs else SortedRun() for runs in (left, right)]
+            self._pairs.append(RunPair((runs[0], runs[1]), joined=met))
 
     def _react_step(self) -> Step:
         if self._joining is not None:
@@ -186,31 +227,44 @@ class SortJoin(SortJoinState):
         if self.early and self._unjoined():
             self._start_joining()
             return None
+        if self._must_shrink() and any(map(len, self._gathered)):
+            self._make_runs(all_rows=True)
+            return None
         if self._merge is None:
-            inputs = merge_tree.to_merge_in_idle_time(self._pairs, self.fan_in)
-            self._start_merge(inputs, self._reading, write=True, pairs=self.early)
+            self._start_idle_merge()
             return None
         return self._merge_step(self._merge)
+
+    def _start_idle_merge(self) -> None:
+        """Merge beside the rows in memory. If they leave too little room they go first: they will be written anyway."""
+        if not self._shares.leave_room_for_merging():
+            self._make_runs(all_rows=True)
+            return
+        self._start_merge(self._mergeable(), self._shares.set_aside_for_merging(), write=True, pairs=self.early)
 
     def _start_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> None:
         if write:
             inputs = inputs[: merge_tree.fitting([self._pairs[number] for number in inputs], budget.limit)]
-        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs)
+        at_once = merge_tree.pages_at_once([self._pairs[number] for number in inputs], budget.limit)
+        self._merge = self._make_merge(inputs, budget, write=write, pairs=pairs, pages_at_once=at_once)
 
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
         counters = self.context.counters
         sequences: list[Sequence] = []
         for side, keys in enumerate(self._keys):
-            # Runs of one pair were joined with each other, unless nothing is joined before the last merge.
-            first = 0 if self.early else side * len(chosen)
-            sequences += [
-                RunSequence(
-                    keys, first + n, pair.runs[side], self._flags[side], counters, drop_matched=self._drop[side]
+            for n, pair in enumerate(chosen):
+                label = n if pair.joined else n + side * len(chosen)
+                run, flags = pair.runs[side], self._flags[side]
+                sequences.append(
+                    RunSequence(
+                        keys, label, run, flags, counters, drop_matched=self._drop[side], pages_at_once=pages_at_once
+                    )
                 )
-                for n, pair in enumerate(chosen)
-            ]
+        if self._eps is not None and not write:
+            ordered = self._ordered(budget, sequences, self._eps)
+            return Merge(inputs, ordered, None, budget is self.context.budget, pages_at_once)
         output = None
         if write:
             sides = [self._side_output(side, chosen, budget) for side in range(self.plan.sides)]
@@ -219,11 +273,11 @@ class SortJoin(SortJoinState):
             self.plan, self.context, budget, self._settle, self._make_area, sequences,
             output=output, pairs=pairs, unmatched=not write,
         )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget)
+        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
 
     def _side_output(self, side: int, chosen: list[RunPair], budget: Budget) -> SideOutput:
         keys = self._keys[side]
-        writer = PageWriter(keys, self.context.spill, self.context.counters, self._page_limit)
+        writer = self._destination(side).writer(keys)
         page_rows = max(pair.runs[side].page_rows for pair in chosen)
         return SideOutput(keys, writer, budget, page_rows, drop_matched=self._drop[side])
 
@@ -239,8 +293,9 @@ class SortJoin(SortJoinState):
                     run.delete()
             if merge.output is not None:
                 runs = [side.close() for side in merge.output.sides]
-                self._pairs.append(RunPair((runs[0], runs[1]), level + 1))
+                self._pairs.append(RunPair((runs[0], runs[1]), level + 1, joined=merge.sweep.pairs))
             self._merge = None
+            self._shares.end_merging()
         return step
 
     # Cleaning up
@@ -248,14 +303,15 @@ class SortJoin(SortJoinState):
     def _finish_step(self) -> Step:
         if self._joining is not None:
             return self._join_step(self._joining)
-        if any(map(len, self._gathered)):
-            in_memory = not self._pairs
+        has_written = any(side.has_written for side in self._gathered)
+        if any(map(len, self._gathered)) or has_written:
+            in_memory = not self._pairs and not has_written and not self._may_shrink_now()
             if self._unjoined() and (self.early or in_memory):
                 self._start_joining()
                 return None
             if in_memory:
                 return self._unmatched_in_memory()
-            self._flush()
+            self._make_runs(all_rows=True)
         elif self._merge is not None:
             return self._merge_step(self._merge)
         elif self._pairs:
@@ -264,15 +320,20 @@ class SortJoin(SortJoinState):
             self._over = True
         return None
 
+    def _may_shrink_now(self) -> bool:
+        """May and must rows leave memory that would have stayed there to the end?"""
+        untouched = (self.early or self._unjoined()) and not any(self._unmatched)
+        return untouched and self._must_shrink()
+
     def _start_last_merges(self) -> None:
         """Merge until one merge, which writes nothing, can take all; a strict sort-merge join: until one is left."""
-        count, most = len(self._pairs), 1 if self.strict else self.fan_in
-        if self.early and count == 1 and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
+        count, most = len(self._pairs), 1 if self.strict else self.options.fan_in
+        if count == 1 and self._pairs[0].joined and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
             self._over = True  # both runs were joined when they were written
         elif count <= most:
             self._start_merge(list(range(count)), self.context.budget, write=False, pairs=True)
         else:
-            inputs = merge_tree.to_merge_before_the_last(self._pairs, self.fan_in, most)
+            inputs = merge_tree.to_merge_before_the_last(self._pairs, self.options.fan_in, most)
             self._start_merge(inputs, self.context.budget, write=True, pairs=self.early)
 
     def _unmatched_in_memory(self) -> Step:

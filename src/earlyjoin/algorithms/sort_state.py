@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.block_sweep import BlockSweep
+from earlyjoin.algorithms import merge_tree, registry
+from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.merge_tree import RunPair
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
-from earlyjoin.algorithms.run_creation import Gathered
+from earlyjoin.algorithms.replacement_selection import Selected
+from earlyjoin.algorithms.run_creation import Destination, Gathered
 from earlyjoin.algorithms.scan_area import sweep_or_scan
 from earlyjoin.algorithms.settlement import Settlement
-from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun, page_limit
-from earlyjoin.algorithms.sweep_state import load_sweep, save_sweep
-from earlyjoin.state.budget import Budget
+from earlyjoin.algorithms.sort_options import SortOptions
+from earlyjoin.algorithms.sort_order import order_reach
+from earlyjoin.algorithms.sort_shares import SortShares
+from earlyjoin.algorithms.sorted_runs import PAGES, MatchedFile, SideKeys, SortedRun
+from earlyjoin.algorithms.sweep_state import Sweep, load_sweep, save_sweep
+from earlyjoin.errors import InputError
+from earlyjoin.state.budget import Budget, MemoryLimit, format_bytes
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import one_batch
 from earlyjoin.state.snapshot import Snapshot
-
-_READING_SHARE = 1 / 8
-_READING_NBYTES = 32 * 1024
-_SWEEP_SHARE = 0.2
 
 
 @dataclass(slots=True)
@@ -42,61 +44,135 @@ class Merge:
     """Pairs of runs being merged. ``inputs`` are their places in the list of pairs; new pairs come behind them."""
 
     inputs: list[int]
-    sweep: BlockSweep
+    sweep: Sweep
     output: MergeOutput | None
     whole_memory: bool
+    pages_at_once: int
 
 
 class SortJoinState(Operator):
     """Everything that a sort-based join remembers."""
 
-    fan_in: ClassVar[int] = 10
-    """Most runs of a side that one merge takes."""
-    early: ClassVar[bool]
-    strict: ClassVar[bool] = False
+    options_type = SortOptions
+    gives_memory_back = True
+    early: bool
+    strict: bool = False
 
     def __init__(self, plan: Plan, context: Context) -> None:
         super().__init__(plan, context)
+        self.options = context.own_options(SortOptions)
         key, rest = registry.driver(plan, self.description)
         self._key, how = key, plan.how
+        if self.options.sorted_output:
+            self.early, self.strict = False, True
         self._settle = Settlement(plan, rest, context)
         self._order, self._make_area = sweep_or_scan(key)
+        self._eps = order_reach(plan, key, self._order) if self.options.sorted_output else None
         self._keys = [
-            SideKeys(side, schema, key, self._order, how.remembers_matched(side))
+            SideKeys(
+                side,
+                schema,
+                key,
+                self._order,
+                how.remembers_matched(side),
+                stamped=self.options.replacement_selection and self.early,
+            )
             for side, schema in enumerate(plan.schemas)
         ]
-        whole = context.budget.limit.bytes
-        least = min(_READING_NBYTES, whole // 2) if whole is not None else 1024
-        self._reading, memory = context.budget.split(_READING_SHARE, least_rows=2, least_bytes=least)
-        self._page_limit = page_limit(self._reading.limit)
-        self._page_being_written = self._reading.account("page being written")
-        self._page_being_written.reserve(self._page_limit.bytes or 0)
-        # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
-        self._sweeping, self._memory = (memory, memory) if whole is None else memory.split(_SWEEP_SHARE)
-        self._gathered = [Gathered(keys, self._memory, flags=keys.numbered) for keys in self._keys]
+        self._shares = SortShares(context.budget, self.options.split)
+        self._gathered = [self._rows_in_memory(keys) for keys in self._keys]
         self._flags = [MatchedFile(context.spill) if keys.numbered else None for keys in self._keys]
         self._drop = [how.one_match_is_enough(side) for side in range(plan.sides)]
-        self._working = self._memory.account("keys of arriving rows")
+        self._working = [budget.account("keys of arriving rows") for budget in self._shares.gathering]
         self._pairs: list[RunPair] = []
         self._arriving: Arriving | None = None
-        self._joining: BlockSweep | None = None
+        self._joining: Sweep | None = None
         self._flush_due = False
         self._merge: Merge | None = None
         self._finishing = False
         self._over = False
         self._unmatched = [0] * plan.sides
+        # By replacement selection rows of different loads have met: a load is no sample then.
+        self.joined_blocks = JoinedBlocks() if self.early and not self.options.replacement_selection else None
+        """A memory load is a block of the size estimate (section 3.5)."""
+        self._smaller: MemoryLimit | None = None
+        """The limit that is waited for: see :mod:`earlyjoin.algorithms.resizing`."""
+
+    def _rows_in_memory(self, keys: SideKeys) -> Gathered:
+        budget = self._shares.gathering[keys.side]
+        if self.options.replacement_selection:
+            return Selected(keys, budget, self.context.ticks, flags=keys.numbered)
+        return Gathered(keys, budget, flags=keys.numbered)
+
+    def _destination(self, side: int) -> Destination:
+        context = self.context
+        return Destination(
+            context.spill, context.counters, self._shares.page_limit, self._flags[side], self._drop[side]
+        )
+
+    @property
+    def no_estimate(self) -> str:
+        """Why there are no joined blocks, when there are none."""
+        if self.early:
+            return "rows that replacement selection keeps in memory meet more than one load; without it there is one"
+        return (
+            f"{self.description.name} joins nothing before its last merge, so there is nothing to estimate from until "
+            "then; pmj sorts and merges the same way and estimates from its first rows on"
+        )
 
     @abstractmethod
-    def _make_joining(self, page_rows: int) -> BlockSweep:
+    def _make_joining(self, page_rows: int) -> Sweep:
         """A join of the rows in memory, cut into blocks of so many rows."""
 
     @abstractmethod
-    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool) -> Merge:
+    def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs."""
+
+    def check_memory(self, limit: MemoryLimit) -> None:
+        """Pages on disk must be small enough to be merged in the memory."""
+        runs = [run for pair in self._pairs for run in pair.runs]
+        runs += [run for side in self._gathered for run in side.unfinished_runs]
+        if self._merge is not None and self._merge.output is not None:
+            runs += [output.run for output in self._merge.output.sides]
+        if limit.rows is not None:
+            needed, given = PAGES * max((run.page_rows for run in runs if run.page_rows > 1), default=0), limit.rows
+            text = f"{needed:,} rows"
+        else:
+            needed, given = PAGES * max((run.footprint for run in runs), default=0), limit.bytes or 0
+            text = format_bytes(needed)
+        if needed > given:
+            raise InputError(
+                f"pages that were written for a larger memory need {text} to be merged, and of the memory asked for "
+                f"{self.description.name} would get {limit}; ask for more, or pause and start again with less"
+            )
+
+    def give_back(self, limit: MemoryLimit) -> bool:
+        """Rows in memory leave it in the next steps, merges park what they can; what is at work is finished first."""
+        self._smaller = limit
+        self._shares.prepare_for(limit)
+        if self._joining is not None:
+            return False
+        if self._merge is None:
+            return True
+        merge, chosen = self._merge, [self._pairs[number] for number in self._merge.inputs]
+        mine = limit if merge.whole_memory else self._shares.for_merging(limit)
+        if not merge_tree.fits(chosen, mine, merge.pages_at_once):
+            return False
+        merge.sweep.give_back(lambda: self.context.budget.would_fit(limit))
+        return True
+
+    def memory_changed(self) -> None:
+        """The smaller limit is in force, or a larger one."""
+        self._smaller = None
+        self._settle.memory_changed(self.context)
+
+    def _must_shrink(self) -> bool:
+        """Is more held than the limit that is waited for allows?"""
+        return self._smaller is not None and not self.context.budget.would_fit(self._smaller)
 
     def held_bytes(self) -> int:
         """Rows in memory, pages, areas, and what a step works with."""
-        held = sum(side.nbytes for side in self._gathered) + self._page_being_written.bytes
+        held = sum(side.nbytes for side in self._gathered) + self._shares.page_being_written.bytes
         if self._joining is not None:
             held += self._joining.nbytes
         return held + (self._merge.sweep.nbytes if self._merge is not None else 0)
@@ -116,10 +192,12 @@ class SortJoinState(Operator):
         self._pairs = []
         for side, flags in zip(self._gathered, self._flags, strict=True):
             side.clear()
+            side.delete_runs()
             if flags is not None:
                 flags.delete()
-        self._working.clear()
-        self._page_being_written.clear()
+        for account in self._working:
+            account.clear()
+        self._shares.page_being_written.clear()
 
     def snapshot(self) -> Snapshot:
         """Rows in memory, runs, flags, and where the work stands; keys are made again from the rows."""
@@ -127,23 +205,26 @@ class SortJoinState(Operator):
             values={
                 "phase": self.phase.value,
                 "finishing": self._finishing,
+                "ended": list(self._shares.ended),
                 "over": self._over,
                 "flush_due": self._flush_due,
                 "unmatched": list(self._unmatched),
                 "order": self._order.state(),
-                "joined": [side.joined for side in self._gathered],
+                "blocks": self.joined_blocks.to_values() if self.joined_blocks is not None else None,
                 "arriving": None,
                 "joining": None,
                 "merge": None,
             }
         )
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
-            saved.tables[f"rows-{number}"] = pa.Table.from_batches([side.all_rows()])
-            if side.matched is not None:
-                saved.arrays[f"matched-{number}"] = side.matched.copy()
+            saved.values[f"rows-{number}"] = side.save(saved, f"rows-{number}")
             saved.values[f"flags-{number}"] = flags.save(saved, f"flags-{number}") if flags is not None else 0
         saved.values["pairs"] = [
-            {"level": pair.level, "runs": [run.save(saved, f"run-{n}-{side}") for side, run in enumerate(pair.runs)]}
+            {
+                "level": pair.level,
+                "joined": pair.joined,
+                "runs": [run.save(saved, f"run-{n}-{side}") for side, run in enumerate(pair.runs)],
+            }
             for n, pair in enumerate(self._pairs)
         ]
         if self._arriving is not None:
@@ -161,6 +242,7 @@ class SortJoinState(Operator):
         return {
             "inputs": merge.inputs,
             "whole_memory": merge.whole_memory,
+            "pages_at_once": merge.pages_at_once,
             "pairs": merge.sweep.pairs,
             "outputs": [output.save(saved, f"output-{side}") for side, output in enumerate(outputs)],
             "sweep": save_sweep(merge.sweep, saved, "merge"),
@@ -170,16 +252,19 @@ class SortJoinState(Operator):
         """Rows into memory, runs into the spill directory, and the work in hand."""
         values = snapshot.values
         self.phase, self._finishing = Phase(values["phase"]), values["finishing"]
+        for ended in np.flatnonzero(values["ended"]):
+            self._shares.end(int(ended))
         self._over, self._flush_due, self._unmatched = values["over"], values["flush_due"], list(values["unmatched"])
         self._order.restore(values["order"])
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
-            side.restore(one_batch(snapshot.tables[f"rows-{number}"]), snapshot.arrays.get(f"matched-{number}"))
-            side.joined = values["joined"][number]
+            side.load(snapshot, f"rows-{number}", values[f"rows-{number}"], self._destination(number))
             if flags is not None:
                 flags.load(snapshot, f"flags-{number}", values[f"flags-{number}"])
         for pair in values["pairs"]:
             left, right = (SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
-            self._pairs.append(RunPair((left, right), pair["level"]))
+            self._pairs.append(RunPair((left, right), pair["level"], pair["joined"]))
+        if self.joined_blocks is not None:
+            self.joined_blocks.go_on(values["blocks"])
         if values["arriving"] is not None:
             place = values["arriving"]
             self._arriving = Arriving(place["side"], one_batch(snapshot.tables["arriving"]), place["offset"])
@@ -190,9 +275,12 @@ class SortJoinState(Operator):
             self._restore_merge(snapshot, values["merge"])
 
     def _restore_merge(self, snapshot: Snapshot, values: dict[str, Any]) -> None:
-        budget = self.context.budget if values["whole_memory"] else self._reading
+        budget = self.context.budget if values["whole_memory"] else self._shares.set_aside_for_merging()
         write = bool(values["outputs"])
-        self._merge = merge = self._make_merge(values["inputs"], budget, write=write, pairs=values["pairs"])
+        at_once = values["pages_at_once"]
+        self._merge = merge = self._make_merge(
+            values["inputs"], budget, write=write, pairs=values["pairs"], pages_at_once=at_once
+        )
         if merge.output is not None:
             for side, (output, saved) in enumerate(zip(merge.output.sides, values["outputs"], strict=True)):
                 output.load(snapshot, f"output-{side}", SortedRun.load(snapshot, saved, self.context.spill))

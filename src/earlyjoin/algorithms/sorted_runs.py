@@ -27,9 +27,10 @@ from earlyjoin.state.snapshot import Snapshot
 from earlyjoin.state.spill import Run, RunWriter, SpillDirectory
 
 _ROW = pa.field("__row", pa.int64(), nullable=False)
+_STAY = [pa.field(name, pa.int64(), nullable=False) for name in ("__arrival", "__departure")]
 _AREA_ROW_NBYTES = 48
 _AREA_NBYTES = 1024
-_PAGES = 12
+PAGES = 12
 """Pages that the memory for reading is meant to hold: a rest of a page of four runs, a page that comes, pages in areas,
 two pages of output and one being written."""
 
@@ -51,11 +52,19 @@ class SideKeys:
     order: SweepOrder
     numbered: bool
     """Do pages carry row numbers?"""
+    stamped: bool = False
+    """Do pages carry when each row came into memory and left it?"""
 
     @property
     def page_schema(self) -> pa.Schema:
-        """Payload, and row numbers if there are any."""
-        return self.schema.append(_ROW) if self.numbered else self.schema
+        """Payload, and the *marks*: row numbers and moments, if there are any."""
+        marks = [*([_ROW] if self.numbered else []), *(_STAY if self.stamped else [])]
+        return pa.schema([*self.schema, *marks], self.schema.metadata) if marks else self.schema
+
+    @property
+    def marks(self) -> int:
+        """Marks a row."""
+        return self.numbered + 2 * self.stamped
 
     def words(self, keys: Keys) -> SweepWords:
         """The sweep words; rows that match nothing get zero, the same whenever they are asked for."""
@@ -64,7 +73,8 @@ class SideKeys:
 
     def footprint(self, page: pa.RecordBatch, keys: Keys) -> int:
         """About what a page takes in memory once it is read, its keys are made and are in a sweep area."""
-        return batch_nbytes(page) + 3 * keys.nbytes + _AREA_ROW_NBYTES * len(keys) + _AREA_NBYTES
+        each = _AREA_ROW_NBYTES + (16 * self.marks if self.stamped else 0)
+        return batch_nbytes(page) + 3 * keys.nbytes + each * len(keys) + _AREA_NBYTES
 
 
 @dataclass(slots=True)
@@ -135,26 +145,28 @@ class PageWriter:
         self._limit = limit
         self._writer: RunWriter | None = None
 
-    def write(self, rows: RowStore, numbers: Int64 | None, chosen: Int64, most: int) -> None:
-        """Write the chosen rows, which are in order, in pages of at most ``most`` rows and no more than the limit."""
+    def write(self, rows: RowStore, marks: Int64 | None, chosen: Int64, most: int) -> None:
+        """Write the chosen rows, which are in order, in pages of at most ``most`` rows and no more than the limit.
+
+        ``marks`` has a row for each of them and a column for each mark.
+        """
         start = 0
         while start < len(chosen):
             stop = min(len(chosen), start + most)
-            while not self._write_page(rows, numbers, chosen[start:stop]):
+            while not self._write_page(rows, marks[start:stop] if marks is not None else None, chosen[start:stop]):
                 stop = start + (stop - start) // 2
                 most = stop - start  # the next page is likely to be as heavy
             start = stop
 
-    def _write_page(self, rows: RowStore, numbers: Int64 | None, chosen: Int64) -> bool:
+    def _write_page(self, rows: RowStore, marks: Int64 | None, chosen: Int64) -> bool:
         """False, and nothing written, when the page is too large and has more than one row."""
         page = rows.batch(chosen)
         keys = self._side.key.encode(self._side.side, page)
         footprint = self._side.footprint(page, keys)
         if self._limit.bytes is not None and footprint > self._limit.bytes and len(chosen) > 1:
             return False
-        if self._side.numbered:
-            assert numbers is not None
-            columns = [*page.columns, pa.array(numbers[chosen], pa.int64())]
+        if marks is not None:
+            columns = [*page.columns, *(pa.array(mark, pa.int64()) for mark in marks.T)]
             page = pa.RecordBatch.from_arrays(columns, schema=self._side.page_schema)
         if self._writer is None:
             path = self._directory.new_path(".arrow")
@@ -229,8 +241,8 @@ class MatchedFile:
 def page_limit(budget: MemoryLimit) -> PageLimit:
     """What a page may take so that the smallest merge, of two pairs of runs, has room enough in the memory."""
     return PageLimit(
-        rows=max(1, budget.rows // _PAGES) if budget.rows is not None else None,
-        bytes=max(1, budget.bytes // _PAGES) if budget.bytes is not None else None,
+        rows=max(1, budget.rows // PAGES) if budget.rows is not None else None,
+        bytes=max(1, budget.bytes // PAGES) if budget.bytes is not None else None,
     )
 
 

@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from earlyjoin.algorithms.block_sweep import BlockSweep, Debt, Found, Query
+from earlyjoin.algorithms.block_query import BlockQuery
+from earlyjoin.algorithms.block_sweep import BlockSweep, Debt
 from earlyjoin.algorithms.blocks import Block
+from earlyjoin.algorithms.ordered_sweep import OrderedSweep
 from earlyjoin.state.snapshot import Snapshot
 
+Sweep = BlockSweep | OrderedSweep
 
-def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
+
+def save_sweep(sweep: Sweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Put it into a snapshot; returns the plain values that ``load_sweep`` needs."""
+    if isinstance(sweep, OrderedSweep):
+        return sweep.save(snapshot, name)
     blocks = sweep.held_blocks
     for number, block in enumerate(blocks):
         snapshot.arrays[f"{name}-swept-{number}"] = block.swept
@@ -31,20 +37,21 @@ def save_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str) -> dict[str, An
         "leaving_at": sweep.leaving_at,
         "blocks": [_save_block(block) for block in blocks],
         "query": None,
-        "found": None,
     }
     if sweep.query is not None:
         query = sweep.query
         opponents = [_place(block, blocks) for block in query.opponents]
         values["query"] = {"opponents": opponents, "next": query.next, "row": query.row}
     if sweep.found is not None:
-        values["found"] = [_place(block, blocks) for block in sweep.found.blocks]
-        snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"] = sweep.found.i, sweep.found.j
+        snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"] = sweep.found
     return values
 
 
-def load_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
+def load_sweep(sweep: Sweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
     """Bring a new sweep over the same sequences to where the saved one stood."""
+    if isinstance(sweep, OrderedSweep):
+        sweep.load(snapshot, name, values)
+        return
     sweep.at, sweep.paying, sweep.leaving_at = values["at"], values["paying"], values["leaving_at"]
     sweep.debts = [Debt(**debt) for debt in values["debts"]]
     sweep.late = [(page[0], page[1]) for page in values["late"]]
@@ -59,10 +66,9 @@ def load_sweep(sweep: BlockSweep, snapshot: Snapshot, name: str, values: dict[st
     if asking:
         query = values["query"]
         opponents = [blocks[number] for number in query["opponents"]]
-        sweep.query = Query(blocks[held], opponents, query["next"], query["row"])
-    if values["found"] is not None:
-        left, right = (blocks[number] for number in values["found"])
-        sweep.found = Found((left, right), snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"])
+        sweep.query = BlockQuery(blocks[held], opponents, query["next"], query["row"])
+    if f"{name}-found-0" in snapshot.arrays:
+        sweep.found = (snapshot.arrays[f"{name}-found-0"], snapshot.arrays[f"{name}-found-1"])
 
 
 def _save_block(block: Block) -> dict[str, int]:

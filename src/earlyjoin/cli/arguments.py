@@ -174,6 +174,11 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     add("--stdout", choices=("csv", "arrow"), metavar="FORMAT", help="rows on standard output: csv (default) or arrow")
     add("--overwrite", action="store_true", help="replace the output if it exists")
     add("--limit", type=_rows, metavar="N", help="stop after N rows")
+    text = "sum, avg or count of a column or an expression over the result, with an interval while it runs; repeatable"
+    add("--aggregate", action="append", metavar="[NAME=]SUM(COL)", help=text)
+    names = ("honest", "paper")
+    text = "intervals of the estimates: honest ones (default), or those of the PMJ paper"
+    add("--estimator", choices=names, default="honest", metavar="NAME", help=text)
     add("--suffixes", metavar="L,R", help="added to column names that both inputs have (default ',_right')")
     add("--json", action="store_true", help="end with a summary as one JSON object on standard output")
     add("--explain", action="store_true", help="print what would be done and why, and stop")
@@ -183,6 +188,8 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("running").add_argument
     add("--algorithm", default="auto", metavar="NAME", help="auto, or one that 'earlyjoin algorithms' lists")
+    text = "an option of that algorithm, such as fan-in=4; 'earlyjoin algorithms' lists them"
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help=text)
     text = "spark, local, or auto (default): spark, unless inputs are small or an option is for local alone"
     add("--engine", choices=("auto", "spark", "local"), default="auto", metavar="NAME", help=text)
     add(

@@ -22,7 +22,7 @@ from earlyjoin.state.budget import format_bytes
 
 SMALL_BYTES = 256 * 2**20
 """Inputs up to this size are joined in one process before Spark would have started."""
-_LOCAL_OPTIONS = {
+_LOCAL_OPTIONS: dict[str, object] = {
     "algorithm": "auto",
     "reading": "auto",
     "driving": "auto",
@@ -31,6 +31,9 @@ _LOCAL_OPTIONS = {
     "batch_rows": 65536,
     "arrivals_left": None,
     "arrivals_right": None,
+    "aggregate": None,
+    "estimator": "honest",
+    "option": [],
 }
 """Options of the local engine alone, and their defaults."""
 

@@ -8,7 +8,10 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from earlyjoin.algorithms.options import parse_options
+from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.cli import live
+from earlyjoin.cli.aggregates import aggregates_of
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
 from earlyjoin.cli.conditions import condition_of, split
 from earlyjoin.cli.engines import SparkDirectory, choose_engine, spark_query, writes_directory
@@ -54,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_INTERRUPTED
     if not options.quiet and not options.json:
         print(_closing(query, result), file=sys.stderr)
+        for line in _aggregates(query):
+            print(line, file=sys.stderr)
     return EXIT_DONE
 
 
@@ -65,7 +70,7 @@ def _local_query(options: argparse.Namespace) -> Query:
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:
-    settings = {"suffixes": _suffixes(options.suffixes)} if options.suffixes is not None else {}
+    suffixes = DEFAULT_SUFFIXES if options.suffixes is None else _suffixes(options.suffixes)
     return JoinOptions(
         how=options.how,
         algorithm=options.algorithm,
@@ -76,7 +81,10 @@ def _join_options(options: argparse.Namespace) -> JoinOptions:
         batch_rows=options.batch_rows,
         spill_directory=options.spill_dir,
         seed=options.seed,
-        **settings,
+        aggregates=aggregates_of(options.aggregate or ()),
+        estimator=options.estimator,
+        operator=parse_options(options.option),
+        suffixes=suffixes,
     )
 
 
@@ -137,6 +145,11 @@ def _closing(query: Query, result: str) -> str:
     if spilled:
         parts.append(f"spilled {format_bytes(spilled)}")
     return ", ".join(parts)
+
+
+def _aggregates(query: Query) -> list[str]:
+    """The aggregates, one a line."""
+    return [f"{name}: {live.estimated(estimate)}" for name, estimate in query.estimates.items()]
 
 
 def _suffixes(text: str) -> tuple[str, str]:

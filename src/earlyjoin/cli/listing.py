@@ -7,6 +7,7 @@ import argparse
 from earlyjoin import algorithms
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.protocol import Description
 from earlyjoin.cli.arguments import EXIT_DONE
 from earlyjoin.cli.tables import aligned
@@ -25,8 +26,20 @@ def run(options: argparse.Namespace) -> int:
     """Print every registered algorithm and what it can do."""
     descriptions = [registry.get(name).description for name in algorithms()]
     print(aligned(["name", "title", "conditions", "more than memory", "join types"], [_row(d) for d in descriptions]))
+    choices = [[names, *line] for names, lines in _options() for line in lines]
+    if choices:
+        print()
+        print(aligned(["algorithms", "--option", "default", "what it is"], choices))
     print("\nauto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
     return EXIT_DONE
+
+
+def _options() -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """The options of every family, and the algorithms that have them."""
+    families: dict[type[OperatorOptions], list[str]] = {}
+    for name in algorithms():
+        families.setdefault(registry.get(name).options_type, []).append(name)
+    return [(", ".join(names), family.table()) for family, names in families.items()]
 
 
 def _row(description: Description) -> list[str]:

@@ -149,8 +149,9 @@ class Wording:
         ]
         memory = f"memory {bar(progress.memory_fraction, _BAR)} {progress.memory_fraction:4.0%}"
         whole = [f"about {short(progress.estimate['rows'])} in all"] if progress.estimate is not None else []
-        rows = [f"{progress.rows_out:,} rows", f"{short(rate)}/s", progress.phase.value]
-        return " · ".join([*rows, *inputs, memory, *whole])
+        estimates = [f"{name} {estimated(one)}" for name, one in progress.estimates.items() if one is not None]
+        found = [f"{progress.rows_out:,} rows", f"{short(rate)}/s", progress.phase.value]
+        return " · ".join([*found, *inputs, memory, *whole, *estimates])
 
 
 def short(number: float) -> str:
@@ -164,6 +165,24 @@ def short(number: float) -> str:
             return f"{number:.0f}{unit}" if not unit or number >= 99.95 else f"{number:.1f}{unit}"
         number /= 1000
     return f"{number:.1f}G"
+
+
+def estimated(estimate: dict[str, Any] | None) -> str:
+    """An estimate as number ± half of its interval; unknown when there is none.
+
+    >>> estimated({"value": 1234.5, "low": 1200.0, "high": 1280.0, "confidence": 0.95})
+    '1,234 ± 40'
+    >>> estimated({"value": 0.25, "low": 0.25, "high": 0.25, "confidence": 1.0})
+    '0.25'
+    """
+    if estimate is None:
+        return "unknown"
+    half = (estimate["high"] - estimate["low"]) / 2
+    return _number(estimate["value"]) + (f" ± {_number(half)}" if half else "")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"
 
 
 def bar(fraction: float, width: int) -> str:

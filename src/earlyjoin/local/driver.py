@@ -34,12 +34,17 @@ class Driver:
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
     estimating: Estimating | None = None
+    between_steps: Callable[[], None] = lambda: None
+    """What the runtime has to look after while the operator's state is complete."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         for step in self._steps():
             if step is not None:
+                if self.estimating is not None:
+                    self.estimating.saw(step)
                 yield step
+            self.between_steps()
             if self.stopping():
                 return
 
@@ -47,7 +52,12 @@ class Driver:
         yield from self.operator.resume()
         silent = False
         while not all(self.ended):
-            arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            try:
+                arrival = self._next_arrival(0.0 if silent else self.wait_s)
+            except Exception:
+                # Rows that came before an input failed are joined, if that is not a long work of its own.
+                yield from self.operator.react(Slice(REACT_STEPS, self.stopping))
+                raise
             silent = arrival is None
             if arrival is not None:
                 yield from self._deliver(arrival)

@@ -8,12 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.aggregates import Expressions
+from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import make_reading
+from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
+from earlyjoin.local.estimating.running import Reading, statistics_share
+from earlyjoin.local.estimating.worth import Worth
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
@@ -53,11 +58,18 @@ class Execution:
         self.stop_asked = False
         self._options = options
         self._input_budget, rest = self.budget.split(_INPUT_SHARE, least_rows=plan.sides)
+        output_budget = None
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(_OUTPUT_SHARE)
-            self._builder = OutputBuilder(plan.output, output_budget)
-        else:
-            self._builder = OutputBuilder(plan.output, None)
+        self._builder = OutputBuilder(plan.output, output_budget)
+        # Values are measured before rows are built, so the memory for rows serves both.
+        worth = Worth(
+            Expressions(options.aggregates, plan),
+            output_budget.account("values of aggregates") if output_budget else None,
+        )
+        share, statistics = statistics_share(plan, rest.limit.bytes, len(options.aggregates)), None
+        if share:
+            statistics, rest = rest.split(share)
         self._context = Context(
             budget=rest,
             spill=self.spill,
@@ -65,14 +77,19 @@ class Execution:
             counters=self.counters,
             output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
             seed=options.seed,
+            options=registry.options_of(algorithm, options.operator),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
+        self.resizing = Resizing(self.budget, self.operator)
         rows = [source.rows_hint for source in sources]
         self.reading = make_reading(options.reading, rows) if self.pulls else None
         self.inputs: Inputs | None = None
         most = max(self._batch_rows(source).most for source in sources)
-        account = rest.account("statistics of the size estimate")
-        self.estimating = Estimating(plan, sources, self.operator, account, self.rows_taken, self.ended, most)
+        # A budget in rows does not count statistics.
+        counted = rest if rest.limit.bytes is None else statistics
+        account = None if counted is None else counted.account("statistics of the size estimate")
+        reading = Reading(sources, self.rows_taken, self.ended, most)
+        self.estimating = Estimating(plan, self.operator, reading, worth, account, options.estimator)
 
     @property
     def pulls(self) -> bool:
@@ -80,6 +97,12 @@ class Execution:
         if self._options.driving == "auto":
             return not any(source.live for source in self.sources)
         return self._options.driving == "pull"
+
+    @property
+    def operator_options(self) -> OperatorOptions:
+        """The algorithm's own options, as they are in use."""
+        assert self._context.options is not None
+        return self._context.options
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""
@@ -102,9 +125,19 @@ class Execution:
             self.ended,
             self._stopping,
             self.estimating,
+            self.resizing.look,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
+
+    def set_memory(self, limit: MemoryLimit) -> None:
+        """Change the limit, at once or as soon as what is held fits."""
+        self.resizing.ask(limit)
+        if self.resizing.asked is not None:
+            # Readers must not fill the old buffer again while the operator gives back.
+            self._input_budget.resize_parts(limit)
+        rows = _output_rows(self.plan.output.schema, self._context.budget.limit_if(limit), self._options.batch_rows)
+        self._context.output_rows = min(self._context.output_rows, rows)
 
     def unbuilt(self) -> list[pa.RecordBatch]:
         """Rows that the operator has found and that ``run`` has not given out."""

@@ -23,6 +23,7 @@ def explain(query: Query, execution: Execution) -> str:
     lines = [
         ("join", f"{query.plan.how} on {query.plan.condition.text}"),
         ("algorithm", f"{description.name} ({description.title}): {query.choice.reason}"),
+        ("options", _options(execution)),
         ("spills", "yes, when memory is full" if description.spills else "no: stops with an error when memory is full"),
         ("driven by", driver[0].text if driver is not None else "every pair of rows"),
         ("filtered by", _rest(query, driver[1] if driver is not None else ())),
@@ -34,6 +35,12 @@ def explain(query: Query, execution: Execution) -> str:
     ]
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join(f"{name:<{width}}{text}" for name, text in lines if text)
+
+
+def _options(execution: Execution) -> str:
+    """Those that differ from the default, and what they mean."""
+    options = execution.operator_options
+    return "; ".join([text for text in (str(options), *options.notes()) if text])
 
 
 def _estimate(query: Query) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.state.budget import Account, Budget, row_too_large
+from earlyjoin.state.budget import Account, Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.sizes import batch_nbytes
 
@@ -154,10 +154,10 @@ class ThreadedInputs:
 
     def _pieces(self, side: int, source: Source, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch cut so that each piece fits half of the side's share: one is joined while the next is read."""
-        limit = self._accounts[side].limit
-        most = limit.rows // 2 if limit.rows is not None else None
         start = 0
         while start < batch.num_rows:
+            limit = self._accounts[side].limit
+            most = limit.rows // 2 if limit.rows is not None else None
             count = batch.num_rows - start
             if most is not None:
                 count = min(count, max(1, most))
@@ -177,13 +177,20 @@ class ThreadedInputs:
             while batch is not None and not self._stopped:
                 if self._accounts[side].try_reserve(nbytes, batch.num_rows):
                     break
-                self._changed.wait()
+                if batch.num_rows > 1 and _exceeds(self._accounts[side].limit, nbytes, batch.num_rows):
+                    half = batch.num_rows // 2  # the memory has become smaller while it waited
+                    return self._put(side, batch.slice(0, half)) and self._put(side, batch.slice(half))
+                self._changed.wait(_STOP_LOOK_S)
             if self._stopped:
                 return False
             self._order += 1
             self._queues[side].append(Arrival(side, batch, self._order, nbytes, failure))
             self._changed.notify_all()
             return True
+
+
+def _exceeds(limit: MemoryLimit, nbytes: int, rows: int) -> bool:
+    return rows > limit.rows if limit.rows is not None else nbytes > (limit.bytes or 0)
 
 
 def _checked(arrival: Arrival) -> Arrival:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.aggregates import AggregateOf, check_aggregates
+from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.algorithms.reading import check_reading
 from earlyjoin.errors import InputError
+from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.state.budget import MemoryLimit
 
 Driving = Literal["auto", "pull", "push"]
@@ -34,12 +38,25 @@ class JoinOptions:
     """Most rows in a batch, of input and of output; a small memory makes them smaller."""
     spill_directory: str | os.PathLike[str] | None = None
     seed: int = 0
+    aggregates: Mapping[str, AggregateOf] = field(default_factory=dict)
+    """Sums, means and counts over the result, by name."""
+    estimator: EstimatorName = "honest"
+    """Whose intervals: "honest" ones, or the "paper" 's (PMJ, Theorem 3), which are too narrow under skew."""
+    operator: GivenOptions = None
+    """The algorithm's own options, such as ``{"fan_in": 4}``."""
 
     def __post_init__(self) -> None:
         MemoryLimit.parse(self.memory)
+        check_aggregates(self.aggregates)
+        if self.estimator not in get_args(EstimatorName):
+            raise InputError(
+                f"unknown estimator {self.estimator!r}; choose one of: {', '.join(get_args(EstimatorName))}"
+            )
         check_reading(self.reading)
         if self.algorithm != "auto":
-            registry.get(self.algorithm)
+            object.__setattr__(self, "operator", registry.options_of(self.algorithm, self.operator))
+        elif self.operator:
+            raise InputError("options belong to one algorithm: say which, with algorithm=NAME, and give its options")
         if self.driving not in get_args(Driving):
             raise InputError(f"unknown driving {self.driving!r}; choose one of: {', '.join(get_args(Driving))}")
         if not self.wait_ms >= 0:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from earlyjoin.algorithms.aggregates import aggregates_to_values
 from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source
@@ -52,6 +53,9 @@ def save(
                 "batch_rows": options.batch_rows,
                 "seed": options.seed,
                 "algorithm": query.algorithm,
+                "estimator": options.estimator,
+                "aggregates": aggregates_to_values(options.aggregates),
+                "operator": execution.operator_options.values(),
             },
             "sources": [source.reopening for source in query.sources],
             "rows_taken": list(execution.rows_taken),

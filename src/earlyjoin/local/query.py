@@ -96,6 +96,7 @@ class Query:
             memory_fraction=execution.budget.fraction_used,
             finished=self.state is State.FINISHED,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     @property
@@ -113,6 +114,14 @@ class Query:
     def estimate_reason(self) -> str | None:
         """Why ``estimate`` is None; None when it is not."""
         return None if self.state is State.FINISHED else self._execution.estimating.reason
+
+    @property
+    def estimates(self) -> dict[str, dict[str, Any] | None]:
+        """The aggregates that were asked, by name: ``value``, ``low``, ``high`` and ``confidence`` of each.
+
+        None while nothing can be said. Exact once the query has finished; then None is the mean of no rows.
+        """
+        return self._execution.estimating.aggregates(finished=self.state is State.FINISHED)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The result as it is found. Iterating again goes on where the last iteration stopped."""
@@ -196,6 +205,28 @@ class Query:
             raise InputError("the reading ratio can be switched only where inputs are pulled; these push")
         execution.reading.switch((first, second), execution.rows_taken)
 
+    def set_memory(self, memory: str | int | MemoryLimit) -> None:
+        """Change the memory of a running query: "32MB", or rows where it was given in rows.
+
+        More is there at once. Less is kept to as soon as the operator has given back what is too much, which it begins
+        with its next step; until then the old limit holds. An algorithm that cannot give back refuses (InputError).
+        Call it between two batches, in the thread that iterates.
+        """
+        limit = MemoryLimit.parse(memory)
+        if not self._stepping.acquire(blocking=False):
+            raise InputError("memory can be changed between two batches, not while another thread waits for one")
+        try:
+            if self.state not in (State.NEW, State.RUNNING):
+                raise InputError(f"the memory of a query that is {self.state} cannot be changed")
+            self._execution.set_memory(limit)
+        finally:
+            self._stepping.release()
+
+    @property
+    def memory(self) -> MemoryLimit:
+        """The limit in force."""
+        return self._execution.budget.limit
+
     def pause(self, directory: str | os.PathLike[str]) -> None:
         """Save the whole state into a new directory and end this query; ``resume`` goes on from there.
 
@@ -234,6 +265,7 @@ class Query:
             counters=self._execution.counters,
             budget=self._execution.budget,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from earlyjoin.algorithms.aggregates import aggregates_from_values
 from earlyjoin.errors import SnapshotError
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import Query
@@ -33,6 +34,7 @@ def resume(
     sources = [_reopened(snapshot, side, given) for side, given in enumerate(inputs)]
     options = dict(values["options"])
     options["memory"] = MemoryLimit(**options["memory"])
+    options["aggregates"] = aggregates_from_values(options["aggregates"])
     options["suffixes"] = tuple(options["suffixes"])
     if spill_directory is not None:
         options["spill_directory"] = spill_directory

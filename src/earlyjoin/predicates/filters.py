@@ -65,7 +65,7 @@ class Filter:
             # One thread: batches then come out in the order of the rows.
             return plan.to_table(use_threads=False).column("mask")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
-            raise InputError(f"where: {self} {_reason(str(error), table.schema.names)}") from error
+            raise InputError(f"where: {self} {unfit(error, table.schema.names)}") from error
 
     def __and__(self, other: Condition) -> Conjunction:
         from earlyjoin.predicates.conjunction import Conjunction
@@ -83,8 +83,9 @@ class Filter:
         return str(self.expression)
 
 
-def _reason(message: str, names: list[str]) -> str:
-    """What Arrow complains about, in terms of the output's columns."""
+def unfit(error: Exception, names: list[str]) -> str:
+    """What Arrow complains about an expression, in terms of the output's columns."""
+    message = str(error)
     columns = f"columns of the joined rows: {', '.join(names)}"
     unknown = re.search(r"No match for FieldRef\.Name\((.*?)\)", message)
     if unknown is not None:

@@ -35,7 +35,7 @@ def to_values(condition: Condition) -> dict[str, Any]:
             {"kind": type(p).__name__} | {f.name: _plain(getattr(p, f.name)) for f in dataclasses.fields(p)}  # type: ignore[arg-type]
             for p in whole.predicates
         ],
-        "filters": [_expression_text(filter_) for filter_ in whole.filters],
+        "filters": [expression_text(filter_.expression) for filter_ in whole.filters],
     }
 
 
@@ -48,14 +48,19 @@ def from_values(values: dict[str, Any]) -> Condition:
         if kind is None:
             raise SnapshotError(f"unknown kind of predicate {saved['kind']!r} in a saved query")
         predicates.append(kind(**{name: _rich(value) for name, value in fields.items()}))
-    filters = [Filter(pc.Expression._deserialize(pa.py_buffer(base64.b64decode(text)))) for text in values["filters"]]
+    filters = [Filter(expression_from_text(text)) for text in values["filters"]]
     return Conjunction.of(*predicates, *filters)
 
 
-def _expression_text(filter_: Filter) -> str:
+def expression_text(expression: pc.Expression) -> str:
     """Arrow's own serialised form, which keeps column names (Substrait has positions, wrong in a narrower row)."""
-    _, (serialised,) = filter_.expression.__reduce__()
+    _, (serialised,) = expression.__reduce__()
     return base64.b64encode(serialised).decode()
+
+
+def expression_from_text(text: str) -> pc.Expression:
+    """The inverse of ``expression_text``."""
+    return pc.Expression._deserialize(pa.py_buffer(base64.b64decode(text)))
 
 
 def _plain(value: Any) -> Any:

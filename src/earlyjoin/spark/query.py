@@ -132,6 +132,11 @@ class Query:
         early = self._execution.joined_early
         return early.why_no_estimate if early is not None else "no blocks were joined yet"
 
+    @property
+    def estimates(self) -> dict[str, dict[str, Any] | None]:
+        """Aggregates over the result are estimated by the local engine alone: there are none."""
+        return {}
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The result as it is found. Iterating again goes on where the last iteration stopped."""
         while (batch := self._next()) is not None:
@@ -223,6 +228,7 @@ class Query:
             counters=self._execution.counters,
             budget=self._execution.budget,
             estimate=self.estimate,
+            estimates=self.estimates,
         )
 
     def close(self) -> None:

@@ -3,6 +3,9 @@
 Whoever is about to hold memory asks first (``try_reserve``), and on refusal spills and asks again. Nothing is ever
 booked above the limit, so the peak that a budget reports cannot exceed it. A budget can be *split* in two with limits
 of their own, whose bookings count against the whole as well.
+
+A limit can change while memory is held (``resize``); parts keep their shares of it. Whoever makes it smaller than what
+is held makes the holders give back first: ``would_fit`` says whether they have.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import math
 import os
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from earlyjoin.errors import BudgetExceeded, InputError
@@ -83,12 +87,18 @@ def format_bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+Share = Callable[[MemoryLimit], MemoryLimit]
+"""What a part of a budget gets of the whole."""
+
+
 class Budget:
     """A limit and what is booked against it. Safe to use from several threads."""
 
-    def __init__(self, limit: MemoryLimit, *, parent: Budget | None = None) -> None:
+    def __init__(self, limit: MemoryLimit, *, parent: Budget | None = None, share: Share | None = None) -> None:
         self.limit = limit
         self._parent = parent
+        self._share = share
+        self._parts: list[Budget] = []
         self._lock: threading.RLock = parent._lock if parent else threading.RLock()
         self._bytes = 0
         self._rows = 0
@@ -97,15 +107,57 @@ class Budget:
 
     def split(self, fraction: float, *, least_rows: int = 1, least_bytes: int = 1024) -> tuple[Budget, Budget]:
         """Two budgets that together are this one: about ``fraction`` of it, and the rest."""
-        whole = self.limit
-        if whole.rows is not None:
-            rows = min(whole.rows - 1, max(least_rows, int(whole.rows * fraction)))
-            limits = (_unchecked(rows=rows), _unchecked(rows=whole.rows - rows))
-        else:
-            assert whole.bytes is not None
-            size = min(whole.bytes - 1, max(least_bytes, int(whole.bytes * fraction)))
-            limits = (_unchecked(bytes_=size), _unchecked(bytes_=whole.bytes - size))
-        return Budget(limits[0], parent=self), Budget(limits[1], parent=self)
+
+        def first(whole: MemoryLimit) -> MemoryLimit:
+            return fraction_of(whole, fraction, least_rows=least_rows, least_bytes=least_bytes)
+
+        return self.part(first), self.part(lambda whole: all_but(whole, first(whole)))
+
+    def part(self, share: Share) -> Budget:
+        """A budget with a limit of its own, whose bookings count here as well. Parts may overlap."""
+        part = Budget(share(self.limit), parent=self, share=share)
+        self._parts.append(part)
+        return part
+
+    def resize(self, limit: MemoryLimit) -> None:
+        """Another limit, in the same unit, from now on; parts keep their shares."""
+        if (limit.bytes is None) != (self.limit.bytes is None):
+            raise InputError(f"a memory of {self.limit} cannot become one of {limit}: keep to one unit")
+        with self._lock:
+            self.limit = limit
+            for part in self._parts:
+                part.reshare()
+
+    def reshare(self, share: Share | None = None) -> None:
+        """Take another share of the whole, or the same one of a whole that has changed."""
+        assert self._parent is not None
+        with self._lock:
+            self._share = share or self._share
+            assert self._share is not None
+            self.resize(self._share(self._parent.limit))
+
+    def limit_if(self, whole: MemoryLimit) -> MemoryLimit:
+        """What the limit here would be if that were the limit of all."""
+        if self._parent is None or self._share is None:
+            return whole
+        return self._share(self._parent.limit_if(whole))
+
+    def resize_parts(self, whole: MemoryLimit) -> None:
+        """Give the smallest parts the limits they would have in that whole; those above them stay as they are.
+
+        So a part that holds too much keeps others from growing again, and from nothing else.
+        """
+        with self._lock:
+            for part in self._parts:
+                part.resize_parts(whole)
+            if not self._parts:
+                self.resize(self.limit_if(whole))
+
+    def would_fit(self, limit: MemoryLimit) -> bool:
+        """Is what is held no more than ``limit`` would allow, here and in every part?"""
+        with self._lock:
+            here = self._rows <= limit.rows if limit.rows is not None else self._bytes <= (limit.bytes or 0)
+            return here and all(part.would_fit(part._share(limit)) for part in self._parts if part._share is not None)
 
     def account(self, name: str) -> Account:
         """A named holder of memory."""
@@ -215,6 +267,21 @@ def _unchecked(*, bytes_: int | None = None, rows: int | None = None) -> MemoryL
     object.__setattr__(limit, "bytes", bytes_)
     object.__setattr__(limit, "rows", rows)
     return limit
+
+
+def fraction_of(whole: MemoryLimit, fraction: float, *, least_rows: int = 1, least_bytes: int = 1024) -> MemoryLimit:
+    """About a fraction of a whole: no less than the least, and never all of it."""
+    if whole.rows is not None:
+        return _unchecked(rows=min(whole.rows - 1, max(least_rows, int(whole.rows * fraction))))
+    assert whole.bytes is not None
+    return _unchecked(bytes_=min(whole.bytes - 1, max(least_bytes, int(whole.bytes * fraction))))
+
+
+def all_but(whole: MemoryLimit, part: MemoryLimit) -> MemoryLimit:
+    """What is left of a whole without a part."""
+    if whole.rows is not None:
+        return _unchecked(rows=max(0, whole.rows - (part.rows or 0)))
+    return _unchecked(bytes_=max(0, (whole.bytes or 0) - (part.bytes or 0)))
 
 
 def row_too_large(nbytes: float, part: Budget, purpose: str) -> BudgetExceeded:

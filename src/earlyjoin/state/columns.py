@@ -11,13 +11,16 @@ from abc import ABC, abstractmethod
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from earlyjoin.kernels.closing_up import keep_bytes
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
 
+UInt8 = npt.NDArray[np.uint8]
 _VIEW_BYTES = 16
 """What a string takes in an output besides its bytes, at most: an offset or a view."""
 
@@ -40,6 +43,10 @@ class Column(ABC):
     @abstractmethod
     def truncate(self, length: int) -> None:
         """Forget the values from row ``length`` on."""
+
+    @abstractmethod
+    def keep(self, index: Int64) -> None:
+        """Let these values, in ascending order, be all there are."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -92,6 +99,11 @@ class _Nullable(Column):
         if self._valid is not None:
             self._valid.truncate(length)
 
+    def _keep_validity(self, index: Int64) -> None:
+        self._length = len(index)
+        if self._valid is not None:
+            self._valid.keep(index)
+
     def _clear_validity(self) -> None:
         self._length = 0
         if self._valid is not None:
@@ -132,6 +144,10 @@ class FixedColumn(_Nullable):
     def truncate(self, length: int) -> None:
         self._values.truncate(length)
         self._truncate_validity(length)
+
+    def keep(self, index: Int64) -> None:
+        self._values.keep(index)
+        self._keep_validity(index)
 
     def clear(self) -> None:
         self._values.clear()
@@ -190,6 +206,13 @@ class HeapColumn(_Nullable):
             self._offsets.truncate(length + 1)
             self._heap.truncate(int(self._offsets.data[-1]))
         self._truncate_validity(length)
+
+    def keep(self, index: Int64) -> None:
+        if self._offsets.length:
+            end = keep_bytes(cast(Int64, self._offsets.data), cast(UInt8, self._heap.data), index)
+            self._offsets.truncate(len(index) + 1)
+            self._heap.truncate(end)
+        self._keep_validity(index)
 
     def clear(self) -> None:
         self._offsets.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import pyarrow as pa
 
@@ -16,9 +16,9 @@ _MOST_THREADS = 4
 
 def gather(columns: Sequence[Callable[[], pa.Array]], rows: int) -> list[pa.Array]:
     """The arrays that the callables make, in their order; large ones are made by several threads."""
-    threads = min(_MOST_THREADS, os.cpu_count() or 1, len(columns))
-    if rows < _LEAST_ROWS or threads < 2:
+    if rows < _LEAST_ROWS or len(columns) < 2 or _cores() < 2:
         return [make() for make in columns]
+    threads = min(_MOST_THREADS, _cores(), len(columns))
     # This thread takes columns from the front, the others from the back: they meet wherever the work is even.
     todo = list(enumerate(columns))
     done: list[pa.Array | None] = [None] * len(columns)
@@ -40,6 +40,11 @@ def gather(columns: Sequence[Callable[[], pa.Array]], rows: int) -> list[pa.Arra
     for helper in helpers:
         helper.result()
     return done
+
+
+@cache
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Account
 
 _LEAST = 16
+_PIECE = 4096
 
 
 class Growable:
@@ -80,6 +81,13 @@ class Growable:
     def truncate(self, length: int) -> None:
         """Forget the entries from ``length`` on; the room stays."""
         self.length = min(self.length, length)
+
+    def keep(self, index: npt.NDArray[np.int64]) -> None:
+        """Let these entries, in ascending order, be all there are; in pieces, so that no second copy is needed."""
+        for start in range(0, len(index), _PIECE):
+            piece = index[start : start + _PIECE]
+            self._array[start : start + len(piece)] = self._array[piece]
+        self.length = len(index)
 
     def clear(self) -> None:
         """Forget everything and give the memory back."""

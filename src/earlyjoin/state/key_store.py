@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earlyjoin.errors import BudgetExceeded
+from earlyjoin.kernels.closing_up import keep_bytes
 from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
@@ -84,6 +85,17 @@ class KeyStore:
         for part in (self._words, self._valid):
             if part is not None:
                 part.truncate(length)
+
+    def keep(self, index: Int64) -> None:
+        """Let these keys, in ascending order, be all there are."""
+        if self._offsets is not None and self._heap is not None and self._offsets.length:
+            heap = cast("npt.NDArray[np.uint8]", self._heap.data)
+            end = keep_bytes(cast(Int64, self._offsets.data), heap, index)
+            self._offsets.truncate(len(index) + 1)
+            self._heap.truncate(end)
+        for part in (self._words, self._valid):
+            if part is not None:
+                part.keep(index)
 
     def clear(self) -> None:
         """Forget everything and give the memory back."""

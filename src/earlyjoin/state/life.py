@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -36,6 +36,8 @@ class Progress:
     finished: bool
     estimate: dict[str, Any] | None = None
     """Size of the whole result by now: rows, low, high, confidence; None when nothing can be said."""
+    estimates: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    """The same for each aggregate by its name: value, low, high, confidence."""
 
     @property
     def rate(self) -> float:
@@ -102,13 +104,14 @@ def summary(
     counters: Counters,
     budget: Budget,
     estimate: dict[str, Any] | None,
+    estimates: dict[str, dict[str, Any] | None],
 ) -> dict[str, Any]:
     """The JSON object that ends ``earlyjoin join --json``."""
     seconds = {"first": watch.first_s, "first_1000": watch.first_1000_s, "total": watch.elapsed_s}
     memory: dict[str, Any] = {"budget_bytes": budget.limit.bytes, "peak_bytes": budget.peak_bytes}
     if budget.limit.rows is not None:
         memory |= {"budget_rows": budget.limit.rows, "peak_rows": budget.peak_rows}
-    return {
+    result = {
         "rows": watch.rows,
         "algorithm": algorithm,
         "engine": engine,
@@ -125,3 +128,4 @@ def summary(
         },
         "estimate": estimate,
     }
+    return result | {"estimates": estimates} if estimates else result

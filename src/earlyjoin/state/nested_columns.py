@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 
@@ -28,6 +30,9 @@ class DictionaryColumn(Column):
 
     def truncate(self, length: int) -> None:
         self._values.truncate(length)
+
+    def keep(self, index: Int64) -> None:
+        self._values.keep(index)
 
     def clear(self) -> None:
         self._values.clear()
@@ -88,6 +93,23 @@ class ChunkedColumn(Column):
         self._chunks = kept
         self._starts = [0, *np.cumsum([len(chunk) for chunk in kept], dtype=np.int64).tolist()]
         nbytes = sum(array_nbytes(chunk) for chunk in kept)
+        self._account.release(self._nbytes - nbytes)
+        self._nbytes = nbytes
+
+    def keep(self, index: Int64) -> None:
+        """Chunk by chunk, each let go as soon as its rows are copied; a chunk that loses nothing stays as it is."""
+        places = np.searchsorted(index, self._starts)
+        chunks = []
+        for number, (first, stop) in enumerate(itertools.pairwise(places.tolist())):
+            chunk, start = self._chunks[number], self._starts[number]
+            if stop - first < len(chunk):
+                chunk = chunk.take(pa.array(index[first:stop] - start))
+            if len(chunk):
+                chunks.append(chunk)
+            self._chunks[number] = None
+        self._chunks = chunks
+        self._starts = [0, *np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64).tolist()]
+        nbytes = sum(array_nbytes(chunk) for chunk in chunks)
         self._account.release(self._nbytes - nbytes)
         self._nbytes = nbytes
 

@@ -135,6 +135,13 @@ class RowStore:
         self._account.release(rows=max(0, self._length - length))
         self._length = min(self._length, length)
 
+    def keep(self, index: Int64) -> None:
+        """Let these rows, in ascending order, be all there are; they get the numbers from 0 on."""
+        for column in self._columns:
+            column.keep(index)
+        self._account.release(rows=self._length - len(index))
+        self._length = len(index)
+
     def clear(self) -> None:
         """Forget all rows and give the memory back."""
         for column in self._columns:

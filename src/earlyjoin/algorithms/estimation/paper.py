@@ -6,6 +6,8 @@ differ in how many partners they have; :class:`~earlyjoin.algorithms.estimation.
 
 from __future__ import annotations
 
+from typing import Self
+
 from earlyjoin.algorithms.estimation.estimate import (
     Aggregate,
     Estimate,
@@ -15,6 +17,7 @@ from earlyjoin.algorithms.estimation.estimate import (
     weights,
 )
 from earlyjoin.algorithms.estimation.quantiles import normal_quantile
+from earlyjoin.algorithms.estimation.ripple import TwoSided
 
 
 class IndependentPairs(Estimator):
@@ -33,6 +36,15 @@ class IndependentPairs(Estimator):
         self.matches = 0
         self.value = 0.0
         self.square = 0.0
+
+    @classmethod
+    def of(cls, joined: TwoSided) -> Self:
+        """What the honest estimator has seen, seen as independent pairs: it knows all the sums that are needed here."""
+        made = cls(joined.total_rows, aggregate=joined.aggregate, confidence=joined.confidence)
+        made.pairs = int(joined.joined_pairs)
+        made.matches = int(joined.own[0])
+        made.value, made.square = joined.own[1:]
+        return made
 
     def update(self, rows: tuple[int, int], matches: int, value: float = 0.0, square: float = 0.0) -> None:
         """A block: all pairs of so many rows of either side were joined.

@@ -44,10 +44,21 @@ class RateCheck:
             self._every[side] *= 2
             self._in_last[side] = self._every[side] // 2
 
+    def add_to(self, number: int, rows: tuple[float, float], pairs: float, matches: float) -> None:
+        """The same for blocks, which grow in stages: a bin for the first stages of all blocks, and so on."""
+        if pairs == 0:
+            return
+        bins = self.bins[0]
+        while len(bins) <= number:
+            bins.append([0.0] * 4)
+        bins[number] = [old + new for old, new in zip(bins[number], (*rows, pairs, matches), strict=True)]
+
     def agree(self, row_variances: tuple[float, float], pair_variance: float) -> bool:
         """Are the differences of the rates as small as these variances of rows and of pairs make them?"""
         sides = np.array([side for side in (0, 1) for _ in self.bins[side]])
         bins = np.array(self.bins[0] + self.bins[1], dtype=np.float64).reshape(-1, 4)
+        filled = bins[:, 2] > 0
+        sides, bins = sides[filled], bins[filled]
         if len(bins) < 2:
             return True
         rows, met, pairs, matches = bins.T

@@ -34,6 +34,7 @@ from earlyjoin.algorithms.estimation.estimate import (
     weights,
 )
 from earlyjoin.algorithms.estimation.quantiles import t_quantile
+from earlyjoin.algorithms.estimation.tally import RowMoments, Totals, product
 
 Numbers = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 
@@ -108,11 +109,11 @@ class TwoSided(Estimator):
         if rows == 0:
             return
         counts: Numbers = np.zeros(0) if matches is None or met == 0 else matches
-        own, both = [float(counts.sum()), 0.0, 0.0], [_product(counts, counts), 0.0, 0.0]
+        own, both = [float(counts.sum()), 0.0, 0.0], [product(counts, counts), 0.0, 0.0]
         sums = None if met == 0 else values
         if sums is not None:
             own[1:] = [float(sums.sum()), squares]
-            both[1:] = [_product(counts, sums), _product(sums, sums)]
+            both[1:] = [product(counts, sums), product(sums, sums)]
             self.negative += int(np.count_nonzero(sums < 0))
         if sizes is None:
             self._open_squares[side] += rows
@@ -141,7 +142,7 @@ class TwoSided(Estimator):
         parts[0], parts[1] = sizes, sizes * float(met)
         if len(counts):
             parts[2], parts[3] = counts, 0.0 if sums is None else sums
-        self._open_squares[side] += _product(parts[0], parts[0])
+        self._open_squares[side] += product(parts[0], parts[0])
         self.same_pairs[side] += float(np.sum(parts[1] * np.maximum(0.0, parts[1] - 1)))
         self.units[side] += len(sizes) if met else 0
         if goes_on:
@@ -157,27 +158,42 @@ class TwoSided(Estimator):
                 parts[:, -1] += self._last[side]
         self._last[side] = [float(x) for x in parts[:, -1]]
 
-    def update_total(self, side: int, rows: int, matches: int) -> None:
+    def update_total(self, side: int, rows: int, totals: Totals) -> None:
         """As ``update``, of a batch whose matches were not counted row by row: others tell how rows differ."""
         met = self._open_rows[1 - side]
         self.rows[side] += rows
         self._open_rows[side] += rows
         self._open_squares[side] += rows
         if met:
-            self.sums[0] += matches
-            self.own[0] += matches
+            self.sums = [self.sums[0] + totals.matches, self.sums[1] + totals.value]
+            own = (totals.matches, totals.value, totals.square)
+            self.own = [old + new for old, new in zip(self.own, own, strict=True)]
+            self.negative += totals.negative
 
     def update_block(self, rows: tuple[int, int], left: Numbers, right: Numbers) -> None:
         """A rectangle of its own, all at once: the matches of each row of either side in it."""
+        moments = (RowMoments.of(rows[0], left), RowMoments.of(rows[1], right))
+        self.update_rectangle(rows, Totals(float(left.sum())), moments)
         self.new_block()
-        self.update(0, rows[0])
-        self.update(1, rows[1], right)
-        if rows[0] and rows[1]:
-            counts = left.astype(np.float64)
-            self.same_0[0] += _product(counts, counts) - float(counts.sum())
-            self.same_pairs[0] += rows[0] * rows[1] * (rows[1] - 1.0)
-            self.units[0] += rows[0]
+
+    def update_rectangle(self, rows: tuple[int, int], totals: Totals, moments: tuple[RowMoments, RowMoments]) -> None:
+        """A new rectangle in which all rows have met; of some of its rows it is known what each of them matched."""
         self.new_block()
+        for side in (0, 1):
+            self.rows[side] += rows[side]
+            self._open_rows[side] = rows[side]
+            self._open_squares[side] = float(rows[side])
+        if not (rows[0] and rows[1]):
+            return
+        own = (totals.matches, totals.value, totals.square)
+        self.sums = [self.sums[0] + own[0], self.sums[1] + own[1]]
+        self.own = [old + new for old, new in zip(self.own, own, strict=True)]
+        self.negative += totals.negative
+        for side, (same, new) in enumerate(zip((self.same_0, self.same_1), moments, strict=True)):
+            same[:] = [old + more for old, more in zip(same, new.same, strict=True)]
+            met = rows[1 - side]
+            self.same_pairs[side] += new.rows * met * (met - 1.0)
+            self.units[side] += new.rows
 
     def new_block(self) -> None:
         """Close the rectangle: rows that come from now on are joined with each other alone (PMJ's next runs)."""
@@ -327,8 +343,3 @@ class TwoSided(Estimator):
         copy = self.from_values(self.to_values())
         copy.new_block()
         return copy
-
-
-def _product(a: Numbers, b: Numbers) -> float:
-    """The scalar product. Not ``np.dot``: its threads wait for each other, 40 ms a batch beside a busy join."""
-    return float(np.einsum("i,i->", a, b, dtype=np.float64, casting="unsafe"))

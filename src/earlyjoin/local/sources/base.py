@@ -40,6 +40,10 @@ class Source(ABC):
     reopening: dict[str, Any] | None = None
     """Arguments for ``open_source`` that open it again in another process; None when only the caller can."""
 
+    def shuffled_blocks(self) -> tuple[list[int], int] | None:
+        """Rows of each block, in the order of reading, and the seed of that order; None unless it is a random one."""
+        return None
+
     @abstractmethod
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on, in non-empty batches of ``schema`` that keep to ``size``."""

@@ -102,6 +102,12 @@ class ParquetSource(Source):
         finally:
             reader.close()
 
+    def shuffled_blocks(self) -> tuple[list[int], int] | None:
+        """The row groups of a source that is read in shuffled order."""
+        if self._order != "shuffled":
+            return None
+        return [self._rows(file, group) for file, group in self._units()], self._seed
+
     def _units(self) -> Iterator[tuple[int, int]]:
         """(file, row group) in reading order."""
         counts = [footer.num_row_groups for footer in self._footers]

@@ -27,6 +27,10 @@ class _Widened(Source):
         self.rows_hint, self.bytes_hint = inner.rows_hint, inner.bytes_hint
         self.live, self.replayable, self.reopening = inner.live, inner.replayable, inner.reopening
 
+    def shuffled_blocks(self) -> tuple[list[int], int] | None:
+        """Those of the input."""
+        return self._inner.shuffled_blocks()
+
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         for batch in self._inner.batches(size, start_row):
             columns = [

@@ -27,6 +27,8 @@ class Panel:
     log: tuple[bool, bool] = (False, False)
     band: tuple[Sequence[float], Sequence[float], Sequence[float]] | None = None
     """x, low and high of a shaded region."""
+    most_y: float | None = None
+    """Where the axis ends, for diagrams that are to be compared."""
 
 
 @dataclass(frozen=True, slots=True)

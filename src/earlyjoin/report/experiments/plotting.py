@@ -46,6 +46,10 @@ def _draw(axis: Any, panel: Panel) -> None:
         axis.set_xscale("log")
     if panel.log[1]:
         axis.set_yscale("log")
+    elif max((max(curve.y, default=0) for curve in panel.curves), default=0) >= 10_000:
+        axis.yaxis.set_major_formatter("{x:,.0f}")
+    if panel.most_y is not None:
+        axis.set_ylim(0, panel.most_y)
     axis.grid(visible=True, color="#dddddd", linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, fontsize=9)

@@ -1,4 +1,4 @@
-"""Inputs of the PMJ experiments: the real data in the directory that EARLYJOIN_DATA names, or generated ones."""
+"""Inputs of the PMJ experiments and benchmarks: real data from the directory EARLYJOIN_DATA names, or generated."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _DIRECTORY = "EARLYJOIN_DATA"
 
@@ -27,6 +28,21 @@ def rectangles(scale: float, seed: int) -> tuple[pa.Table, pa.Table, str]:
         cut = [_sample(table.select(columns), scale, rng) for table in tables if table is not None]
         return cut[0], cut[1], "roads and waters"
     made = [_random_rectangles(int(130_000 * scale), scale, rng) for _ in range(2)]
+    return made[0], made[1], f"generated (set {_DIRECTORY} to use the real data)"
+
+
+def intervals(scale: float, seed: int) -> tuple[pa.Table, pa.Table, str]:
+    """Flights from two airports, or random times of similar density; and which of them it was."""
+    table = _real("intervals_flights")
+    rng = np.random.default_rng(seed)
+    if table is not None:
+        flights = [table.filter(pc.equal(table["origin"], code)).select(["start", "end"]) for code in ("EWR", "JFK")]
+        cut = [_sample(part, scale, rng) for part in flights]
+        return cut[0], cut[1], "flights from EWR and JFK"
+    made = []
+    for rows in (int(117_000 * scale), int(109_000 * scale)):
+        start = rng.integers(0, int(525_600 * scale), rows)
+        made.append(pa.table({"start": start, "end": start + rng.integers(30, 400, rows)}))
     return made[0], made[1], f"generated (set {_DIRECTORY} to use the real data)"
 
 

@@ -1,0 +1,11 @@
+"""How often do the intervals of the estimators contain the truth? Seeded runs, no clock.
+
+Each run draws two inputs and their random order by its seed, joins them block by block and asks the estimators after
+some of the blocks. ``python -m earlyjoin.report.coverage`` prints the table of docs/estimates.md.
+"""
+
+from earlyjoin.report.coverage.designs import run
+from earlyjoin.report.coverage.inputs import SCENARIOS, Inputs
+from earlyjoin.report.coverage.table import Coverage, coverage, markdown
+
+__all__ = ["SCENARIOS", "Coverage", "Inputs", "coverage", "markdown", "run"]
