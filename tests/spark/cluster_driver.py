@@ -30,8 +30,6 @@ def main() -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.speculation", "true")  # copies of slow tasks must not double a row
-        .config("spark.network.timeout", "20s")
-        .config("spark.executor.heartbeatInterval", "2s")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
