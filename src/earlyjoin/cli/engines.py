@@ -73,7 +73,7 @@ def choose_engine(options: argparse.Namespace) -> Engine:
     missing = _missing(options)
     if missing is not None:
         return Engine("local", f"{missing}; --engine local does without", said=True)
-    return Engine("spark", "the default for large inputs and for tables", said=True)
+    return Engine("spark", "the default for large inputs", said=True)
 
 
 def spark_query(options: argparse.Namespace) -> Query:
@@ -163,7 +163,7 @@ def _missing(options: argparse.Namespace) -> str | None:
 
 
 def _size(options: argparse.Namespace) -> int | None:
-    """Bytes of both inputs, None where they cannot be told: tables, other file systems."""
+    """Bytes of both inputs, None where they cannot be told: on other file systems."""
     total = 0
     for side in ("left", "right"):
         value = vars(options)[side]
@@ -172,14 +172,9 @@ def _size(options: argparse.Namespace) -> int | None:
         try:
             files = find_files(value, vars(options)[f"format_{side}"])
         except InputError:
-            # A path that is wrong is the local engine's to report, in its own words; a bare name may be a table.
-            return None if _may_be_table(value) else 0
+            return 0  # a path that is wrong is the local engine's to report, in its own words
         total += sum(Path(path).stat().st_size for path in files.files)
     return total
-
-
-def _may_be_table(value: str) -> bool:
-    return "/" not in value and not Path(value).suffix and not any(sign in value for sign in "*?[")
 
 
 def _delimiter(text: str | None) -> str | None:
