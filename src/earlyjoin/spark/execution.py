@@ -124,13 +124,21 @@ class Execution:
         if self._stopping():
             return
         self.phase, self.bulk_started = Phase.CLEANUP, True
-        frame = output_frame(self.plan, self.bulk().rows())
+        frame = self.bulk_frame()
         delivery = Delivery(
             frame, self.plan.output.schema, self.jobs, small=self._result_is_small(), stopping=self._stopping
         )
         for batch in delivery.batches():
             self.counters.results[Phase.CLEANUP] += batch.num_rows
             yield batch
+
+    def bulk_frame(self, *, everything: bool = False) -> Any:
+        """What the bulk gives, as a lazy DataFrame; it may look at its inputs first, which is a job of this query.
+
+        With ``everything`` it is the user's own: it can be had after the query has ended, and is not cancelled with it.
+        """
+        bulk = self.bulk(everything=everything)
+        return output_frame(self.plan, bulk.rows() if everything else self.jobs.tagged(bulk.rows))
 
     def bulk(self, *, everything: bool = False) -> Bulk:
         """What joins the rest; ``everything`` when nothing is to be left out."""

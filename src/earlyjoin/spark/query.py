@@ -27,7 +27,7 @@ from earlyjoin.spark.execution import Execution
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
-from earlyjoin.spark.types import arrow_schema, output_frame
+from earlyjoin.spark.types import arrow_schema
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.life import Progress, State, Stopwatch, summary
@@ -157,8 +157,11 @@ class Query:
         return pa.Table.from_batches(list(self), schema=self.schema)
 
     def to_df(self) -> Any:
-        """The full result as a lazy Spark DataFrame, whatever was given out already; nothing is run."""
-        return output_frame(self.plan, self._execution.bulk(everything=True).rows())
+        """The full result as a lazy Spark DataFrame, whatever was given out already.
+
+        Nothing is joined yet; without an equality in the condition, large inputs may be looked at first.
+        """
+        return self._execution.bulk_frame(everything=True)
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
         """Write the result as a directory of files (.parquet, .csv, .json, .orc) and return the number of rows.
@@ -289,7 +292,7 @@ class Query:
         if self._execution.bulk_started:
             return self._everything_again()
         early = self._shown + self._early_batches()
-        frame = output_frame(self.plan, self._execution.bulk().rows())
+        frame = self._execution.bulk_frame()
         if not early:
             return frame
         return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), frame.schema).union(frame)
