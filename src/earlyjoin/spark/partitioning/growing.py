@@ -29,6 +29,8 @@ _PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 _DEPTH = 6
 _MOST_SIDE = 64
 """Most rows and most columns of a matrix."""
+_MOST_WHOLE = 256
+"""Most rows of a matrix of one column."""
 _COMPARED_GUESTS = 1024
 _COMPARED_AXES = 6
 """How many of the sample's guests each home row of it is compared with, and by how many of the axes."""
@@ -206,7 +208,7 @@ class _Grower:
         if cells <= 1:
             return Leaf()
         if sizes.whole:
-            return Leaf(min(_MOST_SIDE, math.ceil(cells)), 1)
+            return Leaf(min(_MOST_WHOLE, math.ceil(cells)), 1)
         # rows * columns = cells, and homes * columns + guests * rows is least.
         rows = min(cells, max(1.0, math.sqrt(cells * max(1.0, homes) / max(1.0, guests))))
         whole_rows = min(_MOST_SIDE, max(1, round(rows)))
