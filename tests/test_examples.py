@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
     "first_rows.py": "50,000 rows, the first after",
     "band_join.py": "A 10.0 9.9\n",
+    "three_inputs.py": "6,000 minutes with all three",
     "slow_sources.py": "rows from (20000, 20000) rows read",
     "pause_and_resume.py": "250,000 in all",
 }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from earlyjoin.algorithms.aggregates import avg, count
     from earlyjoin.algorithms.aggregates import sum as sum
     from earlyjoin.algorithms.registry import names as algorithms
-    from earlyjoin.api import join, resume
+    from earlyjoin.api import join, multi_join, resume
     from earlyjoin.errors import (
         BudgetExceeded,
         EarlyJoinError,
@@ -62,6 +62,7 @@ __all__ = [
     "join",
     "less",
     "less_equal",
+    "multi_join",
     "near",
     "not_equal",
     "overlaps",
@@ -73,6 +74,7 @@ __all__ = [
 _HOMES = {
     "Query": "earlyjoin.local.query",
     "join": "earlyjoin.api",
+    "multi_join": "earlyjoin.api",
     "resume": "earlyjoin.api",
     **dict.fromkeys(("avg", "count", "sum"), "earlyjoin.algorithms.aggregates"),
 }

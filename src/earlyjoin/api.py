@@ -1,4 +1,4 @@
-"""The Python interface: ``join`` and ``resume``."""
+"""The Python interface: ``join``, ``multi_join`` and ``resume``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from earlyjoin.local.resuming import resume as _resume
 from earlyjoin.local.sources import open_source
 from earlyjoin.predicates import equal
 from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.multiway import MultiOn, multi_equal
 from earlyjoin.spark.session import is_dataframe
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock
@@ -107,18 +108,85 @@ def join(
     return Query(sources, condition_of(on), how_to_run, clock=clock)
 
 
+def multi_join(
+    inputs: Mapping[str, Any],
+    on: MultiOn,
+    *,
+    null_safe: bool = False,
+    how: Literal["inner"] = "inner",
+    algorithm: str = "auto",
+    options: GivenOptions = None,
+    memory: str | int | MemoryLimit | None = None,
+    reading: str = "auto",
+    driving: Driving = "auto",
+    wait_ms: float = 25.0,
+    batch_rows: int = 65536,
+    spill_directory: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    clock: Clock | None = None,
+) -> Query:
+    """Join two or more inputs on the same attribute while they arrive, all at once: no two of them are joined first.
+
+    ``inputs`` are by name whatever :func:`join` takes. ``on`` is a column that all of them have, or a list of such
+    columns, of equalities "a.x = b.y" and of pairs ("a.x", "b.y"); each column must come to be equal to one column of
+    every input. ``null_safe`` makes null equal null. It is an inner join; the other arguments are those of ``join``,
+    ``reading`` with a number for each input ("2:1:1").
+
+    The result has the columns of all inputs, input by input. A column named once for all inputs appears once. Any other
+    name that several inputs have gets the name of the input behind it, in each of them: ``id_a``, ``id_b``.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
+    >>> towns = pa.table({"id": [2, 1], "note": ["york", "ely"]})
+    >>> pets = pa.table({"owner": [2, 2], "note": ["cat", "dog"]})
+    >>> on = ["people.id = towns.id", "towns.id = pets.owner"]
+    >>> joined = multi_join({"people": people, "towns": towns, "pets": pets}, on=on).to_arrow()
+    >>> joined.select(["name", "note_towns", "note_pets"]).sort_by("note_pets").to_pylist()[0]
+    {'name': 'bob', 'note_towns': 'york', 'note_pets': 'cat'}
+    """
+    names = _input_names(inputs)
+    condition = multi_equal(names, on, null_safe=null_safe)
+    how_to_run = JoinOptions(
+        how=how,
+        algorithm=algorithm,
+        memory=memory,
+        reading=reading,
+        driving=driving,
+        wait_ms=wait_ms,
+        batch_rows=batch_rows,
+        spill_directory=spill_directory,
+        seed=seed,
+        operator=options,
+    )
+    return Query([open_source(inputs[name], name=name) for name in names], condition, how_to_run, clock=clock)
+
+
+def _input_names(inputs: Mapping[str, Any]) -> list[str]:
+    if not isinstance(inputs, Mapping):
+        raise InputError(f'inputs: give each input a name, as in {{"a": a, "b": b}}; got a {type(inputs).__name__}')
+    if len(inputs) < 2:
+        raise InputError(f"inputs: a join needs two inputs or more, got {len(inputs)}")
+    for name in inputs:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"inputs: {name!r} is not a name; use texts that are not empty")
+    return list(inputs)
+
+
 def resume(
     directory: str | os.PathLike[str],
     *,
     left: Any = None,
     right: Any = None,
+    inputs: Mapping[str, Any] | None = None,
     spill_directory: str | os.PathLike[str] | None = None,
 ) -> Query:
     """Go on with a query that was paused into a directory.
 
-    Inputs that were files are opened again where they were left; data in memory must be given as it was.
+    Inputs that were files are opened again where they were left; data in memory must be given as it was: ``left`` and
+    ``right``, or for a ``multi_join`` the ``inputs`` by name.
     """
-    return _resume(directory, (left, right), spill_directory=spill_directory)
+    given = {"left": left, "right": right} | dict(inputs or {})
+    return _resume(directory, given, spill_directory=spill_directory)
 
 
 def condition_of(on: On) -> Condition:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earlyjoin.algorithms.reading import Ratio
+from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.errors import InputError
 
 
@@ -82,7 +82,7 @@ def test_whole_batches_stay_near_the_ratio(a: int, b: int, batches: list[int]) -
         assert rows[0 if b == 0 else 1] == sum(batches)
 
 
-@pytest.mark.parametrize("text", ["", "1", "1:", ":1", "1:2:3", "a:b", "-1:1", "1.5:1", "1/1"])
+@pytest.mark.parametrize("text", ["", "1", "1:", ":1", "1:2:", "a:b", "-1:1", "1.5:1", "1/1"])
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is neither auto nor of the form A:B, such as 1:1 or 5:1"):
         Ratio.parse(text)
@@ -92,3 +92,11 @@ def test_nonsense_is_refused(text: str) -> None:
 def test_weights_that_read_nothing_are_refused(weights: tuple[int, int]) -> None:
     with pytest.raises(InputError, match=f"reading ratio {weights[0]}:{weights[1]} needs whole numbers"):
         Ratio(weights)
+
+
+def test_a_ratio_has_a_number_for_each_input() -> None:
+    assert make_reading("1:2:3", [None] * 3).weights == (1, 2, 3)
+    for rows in ([None] * 2, [None] * 4):
+        with pytest.raises(InputError, match=f"'1:2:3' is for 3 inputs, there are {len(rows)}"):
+            make_reading("1:2:3", rows)
+    assert str(make_reading("auto", [10, 500, 600])) == "auto: 1:1:1, then 8:1:1"

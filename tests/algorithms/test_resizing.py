@@ -120,8 +120,12 @@ def test_pages_for_a_larger_memory_set_a_least(tmp_path: Path) -> None:
     join.close()
 
 
+ROWS = 120_000
+"""So many that most of them are still to be read when the memory changes."""
+
+
 def test_a_running_query_takes_it() -> None:
-    table = pa.table({"k": np.random.default_rng(3).permutation(60_000), "pad": ["p" * 20] * 60_000})
+    table = pa.table({"k": np.random.default_rng(3).permutation(ROWS), "pad": ["p" * 20] * ROWS})
     with ej.join(table, table, "k", algorithm="pmj", memory="32MB", batch_rows=2000) as query:
         rows = next(iter(query)).num_rows
         query.set_memory("2MB")
@@ -133,7 +137,7 @@ def test_a_running_query_takes_it() -> None:
                 query.set_memory("8MB")
                 limits.append(query.memory)
         assert limits == [MemoryLimit(bytes=size * 10**6) for size in (32, 2, 8)], "more is there at once"
-        assert rows == 60_000
+        assert rows == ROWS
         with pytest.raises(InputError, match="finished cannot be changed"):
             query.set_memory("8MB")
 

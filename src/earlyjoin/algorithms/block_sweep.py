@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earlyjoin.algorithms.block_query import BlockQuery
-from earlyjoin.algorithms.blocks import Block, Sequence
+from earlyjoin.algorithms.blocks import Block, Sequence, page_order
 from earlyjoin.algorithms.merge_output import MergeOutput
 from earlyjoin.algorithms.protocol import Context, Plan, Step
 from earlyjoin.algorithms.settlement import Settlement, one_sided
@@ -99,14 +99,8 @@ class BlockSweep:
         return most
 
     def _order_pages(self) -> None:
-        """All pages by smallest word; ties by sequence and page."""
-        numbers = [number for number, sequence in enumerate(self._sequences) if len(sequence.first_words)]
-        firsts = [self._sequences[number].first_words for number in numbers]
-        words = np.concatenate(firsts) if firsts else np.empty(0, dtype=np.int64)
-        sequence = np.repeat(np.asarray(numbers, dtype=np.int64), [len(first) for first in firsts])
-        page = np.concatenate([np.arange(len(first)) for first in firsts]) if firsts else words
-        order = np.lexsort((page, sequence, words))
-        self._words, self._sequence, self._page = words[order], sequence[order], page[order]
+        """All pages by smallest word, and where the last one of each side stands."""
+        self._words, self._sequence, self._page = page_order(self._sequences)
         sides = np.asarray([s.side for s in self._sequences], dtype=np.int64)[self._sequence]
         places = [np.flatnonzero(sides == side) for side in (0, 1)]
         self._last_place = [int(place[-1]) if len(place) else -1 for place in places]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +73,7 @@ class Sequence(ABC):
 
     side: int
     label: int
-    """Sequences of both sides with one label have been joined with each other (see ``joined.same_run``)."""
+    """Sequences of all sides with one label have been joined with each other (see ``joined.same_run``)."""
     page_rows: int
     """Rows of the longest page."""
 
@@ -99,6 +100,17 @@ class Sequence(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of files."""
+
+
+def page_order(sequences: list[Sequence]) -> tuple[SweepWords, Int64, Int64]:
+    """All pages by smallest word, ties by sequence and page: the word, the sequence and the page number of each."""
+    numbers = [number for number, sequence in enumerate(sequences) if len(sequence.first_words)]
+    firsts = [sequences[number].first_words for number in numbers]
+    words = np.concatenate(firsts) if firsts else np.empty(0, dtype=np.int64)
+    sequence = np.repeat(np.asarray(numbers, dtype=np.int64), [len(first) for first in firsts])
+    page = np.concatenate([np.arange(len(first)) for first in firsts]) if firsts else sequence
+    order = np.lexsort((page, sequence, words))
+    return cast(SweepWords, words[order]), sequence[order], page[order]
 
 
 class MemorySequence(Sequence):

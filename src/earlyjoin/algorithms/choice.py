@@ -31,7 +31,7 @@ class Choice:
 
 def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> Choice:
     """Pick by condition, join type, size of the inputs (None: unknown) and memory."""
-    able = [registry.get(name).description for name in registry.names_that_can(plan)]
+    able = [registry.get(name, plan.sides).description for name in registry.names_that_can(plan)]
     if not able:
         raise UnsupportedError(f"no algorithm can do a {plan.how} join on {plan.condition.text}")
     fits, size = _fits(memory, bytes_hint, rows_hint)

@@ -114,9 +114,9 @@ class SideOutput:
 
 
 class MergeOutput:
-    """The merged runs of both sides."""
+    """The merged runs of all sides."""
 
-    def __init__(self, sides: tuple[SideOutput, SideOutput]) -> None:
+    def __init__(self, sides: tuple[SideOutput, ...]) -> None:
         self.sides = sides
 
     @property

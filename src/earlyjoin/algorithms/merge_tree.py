@@ -1,4 +1,7 @@
-"""Which runs to merge (PMJ figure 2): pairs of runs, one of each side, and the groups in which they are merged."""
+"""Which runs to merge (PMJ figure 2): pairs of runs, one of each side, and the groups in which they are merged.
+
+With more than two sides a "pair" has as many runs as there are sides.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ _MOST_BLOCK_ROWS = 16384
 
 @dataclass(slots=True)
 class RunPair:
-    """Runs of both sides that were written together."""
+    """Runs of all sides that were written together."""
 
-    runs: tuple[SortedRun, SortedRun]
+    runs: tuple[SortedRun, ...]
     level: int = 0
     """How often its rows were merged."""
     joined: bool = True
@@ -24,7 +27,7 @@ class RunPair:
 
     @property
     def pages(self) -> int:
-        """Pages of both runs."""
+        """Pages of all runs."""
         return sum(run.pages for run in self.runs)
 
 
@@ -46,7 +49,7 @@ def to_merge_before_the_last(pairs: Sequence[RunPair], fan_in: int, most: int) -
 
 
 def fitting(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
-    """How many of the pairs can be merged in the memory: a rest of a page of each run, two pages more, the output.
+    """How many of the pairs can be merged in the memory: a rest of a page of each run, some pages more, the output.
 
     Never fewer than two; whether these fit is found out by trying.
     """
@@ -65,7 +68,7 @@ def fits(pairs: Sequence[RunPair], limit: MemoryLimit, pages_at_once: int = 1) -
     else:
         assert limit.bytes is not None
         rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-    return pages_at_once * (rest + 5 * page) <= most
+    return pages_at_once * (rest + (len(pairs[0].runs) + 3) * page) <= most
 
 
 def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:

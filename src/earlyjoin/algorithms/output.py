@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
@@ -67,7 +68,28 @@ class OutputSchema:
             nullable = field.nullable or how in (JoinType.LEFT, JoinType.FULL)
             name = field.name + (suffixes[1] if field.name in clashing else "")
             columns.append(OutputColumn(pa.field(name, field.type, nullable), (None, position)))
-        _check_names([column.field.name for column in columns], suffixes)
+        advice = f"choose other suffixes than {suffixes!r} or rename a column"
+        _check_names([column.field.name for column in columns], advice)
+        return cls(columns)
+
+    @classmethod
+    def of_many(cls, names: Sequence[str], schemas: Sequence[pa.Schema], *, shared: Sequence[str] = ()) -> OutputSchema:
+        """The output of an inner join of named inputs: their columns, input by input.
+
+        Columns named in ``shared`` appear once, where and as the first input has them. Any other name that several
+        inputs have gets the name of the input, in each of them: ``id_a``, ``id_b``.
+        """
+        counts = Counter(name for schema in schemas for name in dict.fromkeys(schema.names))
+        columns = []
+        for side, (input_, schema) in enumerate(zip(names, schemas, strict=True)):
+            for position, field in enumerate(schema):
+                if field.name in shared and side > 0:
+                    continue
+                clashes = counts[field.name] > 1 and field.name not in shared
+                name = f"{field.name}_{input_}" if clashes else field.name
+                places = tuple(position if other == side else None for other in range(len(schemas)))
+                columns.append(OutputColumn(pa.field(name, field.type, field.nullable), places))
+        _check_names([column.field.name for column in columns], "rename a column or an input")
         return cls(columns)
 
     def restricted_to(self, names: Container[str]) -> OutputSchema:
@@ -162,10 +184,7 @@ def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
         ) from error
 
 
-def _check_names(names: list[str], suffixes: tuple[str, str]) -> None:
+def _check_names(names: list[str], advice: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(
-            f"the joined row would have two columns named {twice[0]!r}; "
-            f"choose other suffixes than {suffixes!r} or rename a column"
-        )
+        raise InputError(f"the joined row would have two columns named {twice[0]!r}; {advice}")

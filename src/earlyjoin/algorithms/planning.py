@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES, OutputSchema
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
+from earlyjoin.predicates.columns import input_text
 from earlyjoin.predicates.conjunction import Condition, bind
+from earlyjoin.predicates.multiway import MultiEqual
+
+
+def plan_for(
+    condition: Condition | MultiEqual,
+    schemas: Sequence[pa.Schema],
+    *,
+    how: str | JoinType = JoinType.INNER,
+    suffixes: tuple[str, str] = DEFAULT_SUFFIXES,
+) -> Plan:
+    """The plan of a join of two inputs or, with a condition over named inputs, of many."""
+    if isinstance(condition, MultiEqual):
+        return make_multi_plan(condition, schemas, how=how)
+    if len(schemas) != 2:
+        raise InputError(f"this condition joins two inputs, got {len(schemas)}; use multi_join for more")
+    left, right = schemas
+    return make_plan(condition, left, right, how=how, suffixes=suffixes)
 
 
 def make_plan(
@@ -20,17 +40,9 @@ def make_plan(
     suffixes: tuple[str, str] = DEFAULT_SUFFIXES,
 ) -> Plan:
     """Bind a condition to two inputs, or raise InputError / UnsupportedError naming what does not fit."""
-    try:
-        kind = JoinType(how)
-    except ValueError:
-        raise InputError(f"unknown join type {how!r}; choose one of: {', '.join(JoinType)}") from None
-    for schema, name in ((left, "left"), (right, "right")):
-        for field in schema:
-            if pa.types.is_run_end_encoded(field.type):
-                raise UnsupportedError(
-                    f"column {field.name!r} of the {name} input has type {field.type}, which cannot be kept; "
-                    f"decode it first with pyarrow.compute.run_end_decode, or leave the column out"
-                )
+    kind = _join_type(how)
+    for side, schema in enumerate((left, right)):
+        _check_kept(schema, input_text(side))
     bound = bind(condition, left, right)
     output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes)
     joined_row = output
@@ -39,3 +51,38 @@ def make_plan(
     for filter_ in bound.filters:
         filter_.bind(joined_row.schema)
     return Plan(schemas=(left, right), condition=bound, output=output, joined_row=joined_row, how=kind)
+
+
+def make_multi_plan(
+    condition: MultiEqual, schemas: Sequence[pa.Schema], *, how: str | JoinType = JoinType.INNER
+) -> Plan:
+    """Bind a condition to its named inputs, or raise InputError / UnsupportedError naming what does not fit."""
+    names = condition.inputs
+    if len(schemas) != len(names):
+        raise InputError(f"the condition is about {len(names)} inputs ({', '.join(names)}), got {len(schemas)}")
+    if _join_type(how) is not JoinType.INNER:
+        raise UnsupportedError(
+            f"many inputs have an inner join only, not a {how} join; chain joins of two inputs instead: "
+            f"join(join(a, b, on=..., how={str(how)!r}), c, on=..., how={str(how)!r})"
+        )
+    for side, (name, schema) in enumerate(zip(names, schemas, strict=True)):
+        _check_kept(schema, input_text(side, name))
+    bound = condition.bind(schemas)
+    output = OutputSchema.of_many(names, schemas, shared=bound.shared)
+    return Plan(schemas=tuple(schemas), condition=bound, output=output, joined_row=output, names=names)
+
+
+def _join_type(how: str | JoinType) -> JoinType:
+    try:
+        return JoinType(how)
+    except ValueError:
+        raise InputError(f"unknown join type {how!r}; choose one of: {', '.join(JoinType)}") from None
+
+
+def _check_kept(schema: pa.Schema, input_: str) -> None:
+    for field in schema:
+        if pa.types.is_run_end_encoded(field.type):
+            raise UnsupportedError(
+                f"column {field.name!r} of {input_} has type {field.type}, which cannot be kept; "
+                f"decode it first with pyarrow.compute.run_end_decode, or leave the column out"
+            )

@@ -24,6 +24,7 @@ from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
+from earlyjoin.predicates.columns import SIDES
 from earlyjoin.predicates.conjunction import BoundConjunction
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Budget, MemoryLimit
@@ -62,8 +63,10 @@ class Plan:
     output: OutputSchema
     """What goes out."""
     joined_row: OutputSchema
-    """All columns of both sides by their output names, also for joins that give fewer: what filters look at."""
+    """All columns of all sides by their output names, also for joins that give fewer: what filters look at."""
     how: JoinType = JoinType.INNER
+    names: tuple[str, ...] = SIDES
+    """What messages and reports call the inputs."""
 
     @property
     def sides(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from earlyjoin.errors import InputError
 
-_RATIO = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
+_RATIO = re.compile(r"\s*\d+(\s*:\s*\d+)+\s*")
 
 
 _EVEN_ROWS = 32 * 1024
@@ -18,7 +18,7 @@ _FAVOUR = 8
 
 @dataclass(slots=True)
 class Ratio:
-    """Read A rows of the first input for every B rows of the second; with 0 an input waits until the others have ended.
+    """Read A rows of the first input for every B of the second, and so on; with 0 an input waits for the others' end.
 
     >>> strategy = Ratio((2, 1))
     >>> [strategy.next_side([4, 1], [False, False]), strategy.next_side([0, 0], [True, False])]
@@ -35,11 +35,11 @@ class Ratio:
 
     @classmethod
     def parse(cls, text: str) -> Ratio:
-        """Read "1:1", "5:1", "1:0" (all of the first input first)."""
+        """Read "1:1", "5:1", "1:0" (all of the first input first), "2:1:1" for three inputs."""
         found = _RATIO.fullmatch(text)
         if not found:
             raise InputError(f"reading ratio {text!r} is neither auto nor of the form A:B, such as 1:1 or 5:1")
-        return cls((int(found.group(1)), int(found.group(2))))
+        return cls(tuple(int(weight) for weight in text.split(":")))
 
     def switch(self, weights: tuple[int, ...], rows_read: Sequence[int]) -> None:
         """Use another ratio from now on."""
@@ -70,7 +70,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class SmallerFirst(Ratio):
-    """Both inputs alike for the first results, then mostly the smaller one, so that it ends soon.
+    """All inputs alike for the first results, then mostly the smallest one, so that it ends soon.
 
     Rows of the larger input that come after the end of the smaller one need not be kept (EHJ section 3.2: reading more
     of the smaller relation costs a few early results and saves memory and time in all).
@@ -83,9 +83,10 @@ class SmallerFirst(Ratio):
     def of(cls, rows: Sequence[int | None]) -> SmallerFirst:
         """For inputs of these sizes; an unknown size, or sizes that differ little, favours none."""
         known = [count for count in rows if count is not None]
+        even = (1,) * len(rows)
         if len(known) < len(rows) or max(known) < 2 * min(known):
-            return cls()
-        return cls(favoured=tuple(_FAVOUR if count == min(known) else 1 for count in known))
+            return cls(even, favoured=even)
+        return cls(even, favoured=tuple(_FAVOUR if count == min(known) else 1 for count in known))
 
     def switch(self, weights: tuple[int, ...], rows_read: Sequence[int]) -> None:
         """Use another ratio from now on; what the user asks for stays."""
@@ -108,8 +109,8 @@ class SmallerFirst(Ratio):
         return Ratio.next_side(self, rows_read, ended)
 
     def __str__(self) -> str:
-        later = ":".join(str(weight) for weight in self.favoured)
-        return "auto: 1:1" if max(self.favoured) == 1 else f"auto: 1:1, then {later}"
+        first, later = (":".join(map(str, weights)) for weights in ((1,) * len(self.favoured), self.favoured))
+        return f"auto: {first}" if max(self.favoured) == 1 else f"auto: {first}, then {later}"
 
 
 def check_reading(text: str) -> None:
@@ -120,4 +121,9 @@ def check_reading(text: str) -> None:
 
 def make_reading(text: str, rows: Sequence[int | None]) -> Ratio:
     """The strategy for "auto" or "A:B" and inputs of these sizes (None: unknown)."""
-    return SmallerFirst.of(rows) if text == "auto" else Ratio.parse(text)
+    if text == "auto":
+        return SmallerFirst.of(rows)
+    ratio = Ratio.parse(text)
+    if len(ratio.weights) != len(rows):
+        raise InputError(f"reading ratio {text!r} is for {len(ratio.weights)} inputs, there are {len(rows)}")
+    return ratio

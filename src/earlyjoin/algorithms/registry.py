@@ -8,6 +8,8 @@ from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import BoundPredicate, Capability
 
 _registered: dict[str, type[Operator]] = {}
+_for_many: dict[str, type[Operator]] = {}
+"""Operators that take over from the registered one of the same name when there are more than two inputs."""
 
 
 def register(operator: type[Operator]) -> type[Operator]:
@@ -19,15 +21,24 @@ def register(operator: type[Operator]) -> type[Operator]:
     return operator
 
 
+def register_for_many(operator: type[Operator]) -> type[Operator]:
+    """Class decorator for the form of a registered algorithm that joins more than two inputs."""
+    name = operator.description.name
+    if name not in _registered or name in _for_many:
+        raise ValueError(f"{name!r} must be registered for two inputs first, and for many only once")
+    _for_many[name] = operator
+    return operator
+
+
 def names() -> list[str]:
     """All registered names, in the order in which the modules were imported."""
     return list(_registered)
 
 
-def get(name: str) -> type[Operator]:
-    """The algorithm of that name, or InputError listing those that exist."""
+def get(name: str, sides: int = 2) -> type[Operator]:
+    """The algorithm of that name for so many inputs, or InputError listing those that exist."""
     try:
-        return _registered[name]
+        return _for_many[name] if sides > 2 and name in _for_many else _registered[name]
     except KeyError:
         raise InputError(f"unknown algorithm {name!r}; choose one of: {', '.join(['auto', *names()])}") from None
 
@@ -45,13 +56,14 @@ def refusal(plan: Plan, description: Description) -> str | None:
 
 def names_that_can(plan: Plan, *, spills: bool | None = None) -> list[str]:
     """The algorithms that can run the plan; ``spills=True`` keeps those that can join more than fits in memory."""
-    able = [cls.description for cls in _registered.values() if refusal(plan, cls.description) is None]
+    descriptions = [get(name, plan.sides).description for name in _registered]
+    able = [description for description in descriptions if refusal(plan, description) is None]
     return [description.name for description in able if spills is None or description.spills == spills]
 
 
 def create(name: str, plan: Plan, context: Context) -> Operator:
     """A new operator, or UnsupportedError that names the algorithms that can."""
-    operator = get(name)
+    operator = get(name, plan.sides)
     reason = refusal(plan, operator.description)
     if reason is not None:
         raise UnsupportedError(

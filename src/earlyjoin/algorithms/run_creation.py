@@ -79,6 +79,16 @@ class Gathered:
         return self._keys.nbytes / max(1, len(self))
 
     @property
+    def keys(self) -> Keys | None:
+        """The keys of all rows, as views that are valid until the next change; None before the first."""
+        return self._keys.keys()
+
+    @property
+    def words(self) -> SweepWords:
+        """The sweep words of all rows, valid as long."""
+        return cast(SweepWords, self._words.data) if self._words is not None else np.empty(0, dtype=np.int64)
+
+    @property
     def matched(self) -> Bool | None:
         """A flag a row: has it matched? None when nobody asks."""
         return cast(Bool, self._matched.data) if self._matched is not None else None
@@ -97,11 +107,27 @@ class Gathered:
             self.rows.append(batch)
         except BudgetExceeded:
             self._sorting.release(_SORTING_NBYTES * len(keys))
-            self._words.truncate(first)
-            self._keys.truncate(first)
-            if self._matched is not None:
-                self._matched.truncate(first)
+            self._forget_from(first)
             raise
+
+    def truncate(self, length: int) -> None:
+        """Forget the rows from ``length`` on."""
+        self._sorting.release(_SORTING_NBYTES * (len(self) - length))
+        self._forget_from(length)
+        self.rows.truncate(length)
+        if len(self._sorted) > length:
+            self._sorted = self._sorted[:0].copy()
+
+    def _forget_from(self, length: int) -> None:
+        self._keys.truncate(length)
+        for part in (self._words, self._matched):
+            if part is not None:
+                part.truncate(length)
+
+    def insert_again(self, rows: pa.RecordBatch) -> None:
+        """Add rows that were here before: their keys are made again."""
+        if rows.num_rows:
+            self.insert(rows, self.side.key.encode(self.side.side, rows))
 
     def all_rows(self) -> pa.RecordBatch:
         """The rows, in the order in which they came."""
@@ -122,6 +148,11 @@ class Gathered:
                     MemorySequence(self.side.side, label, page_rows, self.rows, keys, words, self.matched, order)
                 )
         return result
+
+    def in_order(self) -> Int64:
+        """All rows by word, ties as they came; kept until rows are forgotten."""
+        self._sorted = self._order(len(self))
+        return self._sorted
 
     def _order(self, stop: int) -> Int64:
         """The first rows by word, ties as they came: a merge of those that are in order already with the others."""
@@ -195,9 +226,7 @@ class Gathered:
 
     def load(self, snapshot: Snapshot, name: str, values: dict[str, Any], to: Destination) -> None:
         """The inverse of ``save``."""
-        rows = one_batch(snapshot.tables[name])
-        if rows.num_rows:
-            self.insert(rows, self.side.key.encode(self.side.side, rows))
+        self.insert_again(one_batch(snapshot.tables[name]))
         if self.matched is not None:
             self.matched[:] = snapshot.arrays[name]
         self.joined = values["joined"]

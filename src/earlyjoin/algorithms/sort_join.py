@@ -30,7 +30,7 @@ from earlyjoin.algorithms.protocol import Slice, Step
 from earlyjoin.algorithms.settlement import one_sided
 from earlyjoin.algorithms.sort_state import Arriving, Merge, SortJoinState
 from earlyjoin.algorithms.sorted_runs import SortedRun, too_large
-from earlyjoin.algorithms.sweep_state import Sweep
+from earlyjoin.algorithms.sweep_state import MemorySweep
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Phase
@@ -164,14 +164,13 @@ class SortJoin(SortJoinState):
         return sum(map(len, self._gathered)) >= self._next_join_rows() and self._unjoined()
 
     def _unjoined(self) -> bool:
-        """Are there rows in memory that have not met those of the other side?"""
-        left, right = self._gathered
-        return bool(len(left) and len(right) and (left.joined < len(left) or right.joined < len(right)))
+        """Are there rows in memory that have not met those of the other sides?"""
+        return all(map(len, self._gathered)) and any(side.joined < len(side) for side in self._gathered)
 
     def _start_joining(self) -> None:
         self._joining = self._make_joining(self._block_rows())
 
-    def _make_joining(self, page_rows: int) -> Sweep:
+    def _make_joining(self, page_rows: int) -> MemorySweep:
         """Sort both sides. Rows that were joined before have label 0 on both, so only new pairs are met."""
         sequences: list[Sequence] = []
         for side, gathered in enumerate(self._gathered):
@@ -190,7 +189,7 @@ class SortJoin(SortJoinState):
         row_nbytes = 80 + 3 * max(side.key_nbytes for side in self._gathered)
         return int(np.clip(limit / _BLOCKS / row_nbytes, 1, _BLOCK_ROWS))
 
-    def _join_step(self, joining: Sweep) -> Step:
+    def _join_step(self, joining: MemorySweep) -> Step:
         step = joining.step()
         if self.joined_blocks is not None:
             self.joined_blocks.found(step)
@@ -206,7 +205,7 @@ class SortJoin(SortJoinState):
     # Runs
 
     def _make_runs(self, *, all_rows: bool = False) -> None:
-        """Rows of both sides leave memory: as many as run creation lets go, or all of them."""
+        """Rows of all sides leave memory: as many as run creation lets go, or all of them."""
         self._flush_due = False
         for number, side in enumerate(self._gathered):
             to = self._destination(number)
@@ -214,12 +213,12 @@ class SortJoin(SortJoinState):
         if self.joined_blocks is not None:
             self.joined_blocks.leave()
         self.context.counters.flushes += 1
-        left, right = (side.runs for side in self._gathered)
+        waiting = [side.runs for side in self._gathered]
         # By replacement selection a run has met parts of several runs: the rows know it.
         met = self.early and not self.options.replacement_selection
-        while (left and right) or (all_rows and (left or right)):
-            runs = [runs.pop(0) if runs else SortedRun() for runs in (left, right)]
-            self._pairs.append(RunPair((runs[0], runs[1]), joined=met))
+        while all(waiting) or (all_rows and any(waiting)):
+            runs = tuple(runs.pop(0) if runs else SortedRun() for runs in waiting)
+            self._pairs.append(RunPair(runs, joined=met))
 
     def _react_step(self) -> Step:
         if self._joining is not None:
@@ -251,6 +250,20 @@ class SortJoin(SortJoinState):
     def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
+        sequences = self._run_sequences(chosen, pages_at_once)
+        if self._eps is not None and not write:
+            ordered = self._ordered(budget, sequences, self._eps)
+            return Merge(inputs, ordered, None, budget is self.context.budget, pages_at_once)
+        output = None
+        if write:
+            output = MergeOutput(tuple(self._side_output(side, chosen, budget) for side in range(self.plan.sides)))
+        sweep = BlockSweep(
+            self.plan, self.context, budget, self._settle, self._make_area, sequences,
+            output=output, pairs=pairs, unmatched=not write,
+        )  # fmt: skip
+        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
+
+    def _run_sequences(self, chosen: list[RunPair], pages_at_once: int) -> list[Sequence]:
         counters = self.context.counters
         sequences: list[Sequence] = []
         for side, keys in enumerate(self._keys):
@@ -262,18 +275,7 @@ class SortJoin(SortJoinState):
                         keys, label, run, flags, counters, drop_matched=self._drop[side], pages_at_once=pages_at_once
                     )
                 )
-        if self._eps is not None and not write:
-            ordered = self._ordered(budget, sequences, self._eps)
-            return Merge(inputs, ordered, None, budget is self.context.budget, pages_at_once)
-        output = None
-        if write:
-            sides = [self._side_output(side, chosen, budget) for side in range(self.plan.sides)]
-            output = MergeOutput((sides[0], sides[1]))
-        sweep = BlockSweep(
-            self.plan, self.context, budget, self._settle, self._make_area, sequences,
-            output=output, pairs=pairs, unmatched=not write,
-        )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
+        return sequences
 
     def _side_output(self, side: int, chosen: list[RunPair], budget: Budget) -> SideOutput:
         keys = self._keys[side]
@@ -292,8 +294,8 @@ class SortJoin(SortJoinState):
                 for run in pair.runs:
                     run.delete()
             if merge.output is not None:
-                runs = [side.close() for side in merge.output.sides]
-                self._pairs.append(RunPair((runs[0], runs[1]), level + 1, joined=merge.sweep.pairs))
+                runs = tuple(side.close() for side in merge.output.sides)
+                self._pairs.append(RunPair(runs, level + 1, joined=merge.sweep.pairs))
             self._merge = None
             self._shares.end_merging()
         return step
@@ -327,7 +329,7 @@ class SortJoin(SortJoinState):
 
     def _start_last_merges(self) -> None:
         """Merge until one merge, which writes nothing, can take all; a strict sort-merge join: until one is left."""
-        count, most = len(self._pairs), 1 if self.strict else self.options.fan_in
+        count, most = len(self._pairs), self._most_in_last_merge()
         if count == 1 and self._pairs[0].joined and not any(map(self.plan.how.gives_unmatched, range(self.plan.sides))):
             self._over = True  # both runs were joined when they were written
         elif count <= most:
@@ -335,6 +337,9 @@ class SortJoin(SortJoinState):
         else:
             inputs = merge_tree.to_merge_before_the_last(self._pairs, self.options.fan_in, most)
             self._start_merge(inputs, self.context.budget, write=True, pairs=self.early)
+
+    def _most_in_last_merge(self) -> int:
+        return 1 if self.strict else self.options.fan_in
 
     def _unmatched_in_memory(self) -> Step:
         """Nothing was ever written: unmatched rows come from memory."""

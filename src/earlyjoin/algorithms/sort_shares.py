@@ -16,7 +16,7 @@ side has ended, its part goes to the other.
 
 from __future__ import annotations
 
-from earlyjoin.algorithms.sorted_runs import PAGES, page_limit
+from earlyjoin.algorithms.sorted_runs import page_limit, pages_of_a_merge
 from earlyjoin.state.budget import Budget, MemoryLimit, all_but, fraction_of
 
 _MERGING_SHARE = 1 / 8
@@ -27,61 +27,59 @@ _SWEEP_SHARE = 0.2
 class SortShares:
     """The parts of a budget, and who may use them now."""
 
-    def __init__(self, budget: Budget, split: float | None) -> None:
+    def __init__(self, budget: Budget, sides: int, split: float | None) -> None:
         self._whole = budget
-        self._merging = budget.part(_for_merging)
-        self.page_limit = page_limit(self._merging.limit)
+        self._sides = sides
+        self._merging = budget.part(self.for_merging)
+        self.page_limit = page_limit(self._merging.limit, sides)
         self.page_being_written = self._merging.account("page being written")
         self.page_being_written.reserve(self.page_limit.bytes or 0)
         self.has_shrunk = False
         """Are there pages on disk that were written for a larger memory?"""
-        self._making_runs = budget.part(_beside_a_page)
-        self.ended = [False, False]
+        self._making_runs = budget.part(self._beside_a_page)
+        self.ended = [False] * sides
         # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
         runs = self._making_runs
         self.sweeping, rows = (runs, runs) if budget.limit.bytes is None else runs.split(_SWEEP_SHARE)
         self._is_split = split is not None
-        self.gathering: tuple[Budget, Budget] = rows.split(split) if split is not None else (rows, rows)
+        self.gathering: tuple[Budget, ...] = rows.split(split) if split is not None else (rows,) * sides
 
     def prepare_for(self, limit: MemoryLimit) -> None:
         """From now on write pages that suit a memory of this size, if it is the smaller one."""
-        pages = page_limit(_for_merging(limit))
+        pages = page_limit(self.for_merging(limit), self._sides)
         if pages < self.page_limit:
             self.page_being_written.release((self.page_limit.bytes or 0) - (pages.bytes or 0))
             self.page_limit, self.has_shrunk = pages, True
 
     def for_merging(self, whole: MemoryLimit) -> MemoryLimit:
         """What merges in idle time get of a whole."""
-        return _for_merging(whole)
+        least = min(_MERGING_NBYTES, whole.bytes // 2) if whole.bytes is not None else 1024
+        return fraction_of(whole, _MERGING_SHARE, least_rows=2 * self._sides - 2, least_bytes=least)
+
+    def _beside_a_merge(self, whole: MemoryLimit) -> MemoryLimit:
+        return all_but(whole, self.for_merging(whole))
+
+    def _beside_a_page(self, whole: MemoryLimit) -> MemoryLimit:
+        if whole.bytes is None:
+            return whole
+        page = fraction_of(self.for_merging(whole), 1 / pages_of_a_merge(self._sides), least_bytes=1)
+        return all_but(whole, page)
 
     def leave_room_for_merging(self) -> bool:
         """Do the rows in memory leave the part for merging free?"""
-        return self._making_runs.would_fit(_beside_a_merge(self._whole.limit))
+        return self._making_runs.would_fit(self._beside_a_merge(self._whole.limit))
 
     def set_aside_for_merging(self) -> Budget:
         """From now on rows in memory leave this part free."""
-        self._making_runs.reshare(_beside_a_merge)
+        self._making_runs.reshare(self._beside_a_merge)
         return self._merging
 
     def end_merging(self) -> None:
         """All of the memory is for making runs again."""
-        self._making_runs.reshare(_beside_a_page)
+        self._making_runs.reshare(self._beside_a_page)
 
     def end(self, side: int) -> None:
         """No more rows of a side will come."""
         self.ended[side] = True
         if self._is_split:
             self.gathering[1 - side].reshare(lambda whole: whole)
-
-
-def _for_merging(whole: MemoryLimit) -> MemoryLimit:
-    least = min(_MERGING_NBYTES, whole.bytes // 2) if whole.bytes is not None else 1024
-    return fraction_of(whole, _MERGING_SHARE, least_rows=2, least_bytes=least)
-
-
-def _beside_a_merge(whole: MemoryLimit) -> MemoryLimit:
-    return all_but(whole, _for_merging(whole))
-
-
-def _beside_a_page(whole: MemoryLimit) -> MemoryLimit:
-    return whole if whole.bytes is None else all_but(whole, fraction_of(_for_merging(whole), 1 / PAGES, least_bytes=1))

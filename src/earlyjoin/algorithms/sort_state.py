@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from earlyjoin.algorithms import merge_tree, registry
 from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks
-from earlyjoin.algorithms.merge_output import MergeOutput
+from earlyjoin.algorithms.merge_output import MergeOutput, SideOutput
 from earlyjoin.algorithms.merge_tree import RunPair
+from earlyjoin.algorithms.multi_window import MultiOutput, RunOutput
 from earlyjoin.algorithms.protocol import Context, Operator, Plan
 from earlyjoin.algorithms.replacement_selection import Selected
 from earlyjoin.algorithms.run_creation import Destination, Gathered
@@ -21,8 +22,8 @@ from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.algorithms.sort_options import SortOptions
 from earlyjoin.algorithms.sort_order import order_reach
 from earlyjoin.algorithms.sort_shares import SortShares
-from earlyjoin.algorithms.sorted_runs import PAGES, MatchedFile, SideKeys, SortedRun
-from earlyjoin.algorithms.sweep_state import Sweep, load_sweep, save_sweep
+from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun, pages_of_a_merge
+from earlyjoin.algorithms.sweep_state import MemorySweep, MergeSweep, load_sweep, save_sweep
 from earlyjoin.errors import InputError
 from earlyjoin.state.budget import Budget, MemoryLimit, format_bytes
 from earlyjoin.state.counters import Phase
@@ -44,8 +45,8 @@ class Merge:
     """Pairs of runs being merged. ``inputs`` are their places in the list of pairs; new pairs come behind them."""
 
     inputs: list[int]
-    sweep: Sweep
-    output: MergeOutput | None
+    sweep: MergeSweep
+    output: MergeOutput | MultiOutput | None
     whole_memory: bool
     pages_at_once: int
 
@@ -79,21 +80,20 @@ class SortJoinState(Operator):
             )
             for side, schema in enumerate(plan.schemas)
         ]
-        self._shares = SortShares(context.budget, self.options.split)
+        self._shares = SortShares(context.budget, plan.sides, self.options.split)
         self._gathered = [self._rows_in_memory(keys) for keys in self._keys]
         self._flags = [MatchedFile(context.spill) if keys.numbered else None for keys in self._keys]
         self._drop = [how.one_match_is_enough(side) for side in range(plan.sides)]
         self._working = [budget.account("keys of arriving rows") for budget in self._shares.gathering]
         self._pairs: list[RunPair] = []
         self._arriving: Arriving | None = None
-        self._joining: Sweep | None = None
+        self._joining: MemorySweep | None = None
         self._flush_due = False
         self._merge: Merge | None = None
         self._finishing = False
         self._over = False
         self._unmatched = [0] * plan.sides
-        # By replacement selection rows of different loads have met: a load is no sample then.
-        self.joined_blocks = JoinedBlocks() if self.early and not self.options.replacement_selection else None
+        self.joined_blocks = JoinedBlocks() if self._loads_are_samples() else None
         """A memory load is a block of the size estimate (section 3.5)."""
         self._smaller: MemoryLimit | None = None
         """The limit that is waited for: see :mod:`earlyjoin.algorithms.resizing`."""
@@ -110,6 +110,10 @@ class SortJoinState(Operator):
             context.spill, context.counters, self._shares.page_limit, self._flags[side], self._drop[side]
         )
 
+    def _loads_are_samples(self) -> bool:
+        # By replacement selection rows of different loads have met.
+        return self.early and self.plan.sides == 2 and not self.options.replacement_selection
+
     @property
     def no_estimate(self) -> str:
         """Why there are no joined blocks, when there are none."""
@@ -121,7 +125,7 @@ class SortJoinState(Operator):
         )
 
     @abstractmethod
-    def _make_joining(self, page_rows: int) -> Sweep:
+    def _make_joining(self, page_rows: int) -> MemorySweep:
         """A join of the rows in memory, cut into blocks of so many rows."""
 
     @abstractmethod
@@ -134,11 +138,12 @@ class SortJoinState(Operator):
         runs += [run for side in self._gathered for run in side.unfinished_runs]
         if self._merge is not None and self._merge.output is not None:
             runs += [output.run for output in self._merge.output.sides]
+        pages = pages_of_a_merge(self.plan.sides)
         if limit.rows is not None:
-            needed, given = PAGES * max((run.page_rows for run in runs if run.page_rows > 1), default=0), limit.rows
+            needed, given = pages * max((run.page_rows for run in runs if run.page_rows > 1), default=0), limit.rows
             text = f"{needed:,} rows"
         else:
-            needed, given = PAGES * max((run.footprint for run in runs), default=0), limit.bytes or 0
+            needed, given = pages * max((run.footprint for run in runs), default=0), limit.bytes or 0
             text = format_bytes(needed)
         if needed > given:
             raise InputError(
@@ -238,7 +243,7 @@ class SortJoinState(Operator):
         return saved
 
     def _save_merge(self, saved: Snapshot, merge: Merge) -> dict[str, Any]:
-        outputs = merge.output.sides if merge.output is not None else ()
+        outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides if merge.output is not None else ()
         return {
             "inputs": merge.inputs,
             "whole_memory": merge.whole_memory,
@@ -261,8 +266,8 @@ class SortJoinState(Operator):
             if flags is not None:
                 flags.load(snapshot, f"flags-{number}", values[f"flags-{number}"])
         for pair in values["pairs"]:
-            left, right = (SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
-            self._pairs.append(RunPair((left, right), pair["level"], pair["joined"]))
+            runs = tuple(SortedRun.load(snapshot, run, self.context.spill) for run in pair["runs"])
+            self._pairs.append(RunPair(runs, pair["level"], pair["joined"]))
         if self.joined_blocks is not None:
             self.joined_blocks.go_on(values["blocks"])
         if values["arriving"] is not None:
@@ -282,6 +287,7 @@ class SortJoinState(Operator):
             values["inputs"], budget, write=write, pairs=values["pairs"], pages_at_once=at_once
         )
         if merge.output is not None:
-            for side, (output, saved) in enumerate(zip(merge.output.sides, values["outputs"], strict=True)):
+            outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides
+            for side, (output, saved) in enumerate(zip(outputs, values["outputs"], strict=True)):
                 output.load(snapshot, f"output-{side}", SortedRun.load(snapshot, saved, self.context.spill))
         load_sweep(merge.sweep, snapshot, "merge", values["sweep"])

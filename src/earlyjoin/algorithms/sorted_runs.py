@@ -30,9 +30,6 @@ _ROW = pa.field("__row", pa.int64(), nullable=False)
 _STAY = [pa.field(name, pa.int64(), nullable=False) for name in ("__arrival", "__departure")]
 _AREA_ROW_NBYTES = 48
 _AREA_NBYTES = 1024
-PAGES = 12
-"""Pages that the memory for reading is meant to hold: a rest of a page of four runs, a page that comes, pages in areas,
-two pages of output and one being written."""
 
 
 class PageLimit(NamedTuple):
@@ -238,11 +235,20 @@ class MatchedFile:
         self.rows = rows
 
 
-def page_limit(budget: MemoryLimit) -> PageLimit:
-    """What a page may take so that the smallest merge, of two pairs of runs, has room enough in the memory."""
+def pages_of_a_merge(sides: int) -> int:
+    """Pages that the smallest merge, of two runs a side, holds.
+
+    A rest of a page of each run, a page that comes, pages in areas, a page of output a side and one being written.
+    """
+    return 3 * sides + 6
+
+
+def page_limit(budget: MemoryLimit, sides: int) -> PageLimit:
+    """What a page may take so that the smallest merge has room enough in the memory."""
+    pages = pages_of_a_merge(sides)
     return PageLimit(
-        rows=max(1, budget.rows // PAGES) if budget.rows is not None else None,
-        bytes=max(1, budget.bytes // PAGES) if budget.bytes is not None else None,
+        rows=max(1, budget.rows // pages) if budget.rows is not None else None,
+        bytes=max(1, budget.bytes // pages) if budget.bytes is not None else None,
     )
 
 

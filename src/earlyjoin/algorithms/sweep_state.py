@@ -13,15 +13,21 @@ import numpy as np
 from earlyjoin.algorithms.block_query import BlockQuery
 from earlyjoin.algorithms.block_sweep import BlockSweep, Debt
 from earlyjoin.algorithms.blocks import Block
+from earlyjoin.algorithms.group_join import GroupJoin
+from earlyjoin.algorithms.multi_sweep import MultiSweep
 from earlyjoin.algorithms.ordered_sweep import OrderedSweep
 from earlyjoin.state.snapshot import Snapshot
 
-Sweep = BlockSweep | OrderedSweep
+MemorySweep = BlockSweep | OrderedSweep | GroupJoin
+"""What joins the rows in memory."""
+MergeSweep = BlockSweep | OrderedSweep | MultiSweep
+"""What joins runs while they are merged."""
+Sweep = MemorySweep | MergeSweep
 
 
 def save_sweep(sweep: Sweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Put it into a snapshot; returns the plain values that ``load_sweep`` needs."""
-    if isinstance(sweep, OrderedSweep):
+    if not isinstance(sweep, BlockSweep):
         return sweep.save(snapshot, name)
     blocks = sweep.held_blocks
     for number, block in enumerate(blocks):
@@ -49,7 +55,7 @@ def save_sweep(sweep: Sweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 def load_sweep(sweep: Sweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
     """Bring a new sweep over the same sequences to where the saved one stood."""
-    if isinstance(sweep, OrderedSweep):
+    if not isinstance(sweep, BlockSweep):
         sweep.load(snapshot, name, values)
         return
     sweep.at, sweep.paying, sweep.leaving_at = values["at"], values["paying"], values["leaving_at"]

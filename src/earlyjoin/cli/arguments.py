@@ -33,6 +33,9 @@ _EXPERIMENT = (
 _JOIN_DESCRIPTION = """\
 Joins two inputs while they are read. LEFT and RIGHT are files, directories or
 quoted patterns such as 'part-*.parquet', of Parquet, CSV, Arrow IPC or JSON lines.
+With MORE inputs, all of them are joined at once on the same attribute: --on COLUMN,
+or --on INPUT.COLUMN=INPUT.COLUMN, where an input is named as its file is, without
+directory and ending.
 
 Rows go to the file named with -o. Without -o they go to standard output as CSV;
 on a terminal the first 20 are shown and all are counted, unless --limit says how
@@ -47,6 +50,7 @@ examples:
   earlyjoin join calls.csv shifts.csv --overlap start,stop=begin,end -o covered.csv
   earlyjoin join a.csv b.csv --where 'low<=price' --where 'high>price' --explain
   earlyjoin join a.csv b.csv --on k --arrivals-left bursty:1ms:50:200ms --limit 9
+  earlyjoin join a.csv b.csv c.csv --on a.id=b.id --on b.id=c.a_id -o all.parquet
 
 Column names with commas, colons or operators in them are quoted with double
 quotes or backticks: --on '"order, id"=id'.
@@ -67,9 +71,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = _parser()
     known, unknown = parser.parse_known_args(arguments)
     if unknown and known.command == "join" and not any(text.startswith("-") for text in unknown):
-        inputs = [known.left, known.right, *unknown]
-        parser.error(f"this version joins two inputs, got {len(inputs)}: {', '.join(inputs)}")
-    if unknown:
+        known.more += unknown  # inputs that stand behind an option
+    elif unknown:
         parser.error(f"unknown argument: {' '.join(unknown)}")
     if known.command is None:
         parser.error("say what to do: join, demo, experiment, bench, archive or algorithms")
@@ -87,15 +90,16 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     join = commands.add_parser(
         "join",
-        help="join two inputs",
+        help="join two inputs or more",
         description=_JOIN_DESCRIPTION,
         epilog=_JOIN_EPILOG,
         formatter_class=raw,
         allow_abbrev=False,
-        usage="earlyjoin join LEFT RIGHT --on COLUMN [other conditions and options]",
+        usage="earlyjoin join LEFT RIGHT [MORE ...] --on COLUMN [other conditions and options]",
     )
     join.add_argument("left", metavar="LEFT")
     join.add_argument("right", metavar="RIGHT")
+    join.add_argument("more", metavar="MORE", nargs="*")
     _add_conditions(join)
     _add_results(join)
     _add_running(join)
@@ -199,7 +203,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     )
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
-    text = "read A rows of LEFT for B rows of RIGHT (default auto: alike at first, then mostly the smaller input)"
+    text = "read A rows of LEFT for B of RIGHT and so on (default auto: alike at first, then mostly the smallest input)"
     add("--reading", default="auto", metavar="A:B", help=text)
     driving = ("auto", "pull", "push")
     text = "pull: read as --reading says; push: take what comes first; auto: push if an input is slow (default)"
@@ -212,7 +216,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("inputs").add_argument
     formats = ("parquet", "csv", "arrow", "json")
-    for side in ("left", "right"):
+    for side in ("left", "right", "more"):
         text = f"format of {side.upper()}, if its name does not tell: {', '.join(formats)}"
         add(f"--format-{side}", choices=formats, metavar="NAME", help=text)
     for side in ("left", "right"):

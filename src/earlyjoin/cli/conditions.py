@@ -3,16 +3,18 @@
 ::
 
     LEFT[=RIGHT][:EPS]      LEFT and RIGHT are column names or lists of them, plain or quoted ("a b", `a,b`)
+    INPUT.COLUMN=INPUT.COLUMN      with more than two inputs
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from earlyjoin.errors import InputError
 from earlyjoin.predicates import band, equal, intersects, near, overlaps, parse_where
 from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.multiway import MultiEqual, multi_equal
 
 _QUOTES = '"`'
 
@@ -29,6 +31,27 @@ def condition_of(options: argparse.Namespace) -> Condition:
             "such as --on id or --on id=order_id"
         )
     return Conjunction.of(*conditions)
+
+
+def multi_condition_of(options: argparse.Namespace, inputs: Sequence[str]) -> MultiEqual:
+    """The condition of a command with more than two inputs."""
+    for option in ("band", "where", "overlap", "intersect", "near"):
+        if getattr(options, option):
+            raise InputError(
+                f"--{option} is for two inputs, got {len(inputs)}; more are joined on equal columns: --on COLUMN"
+            )
+    if not options.on:
+        raise InputError(
+            f"no join condition: give --on COLUMN, which all {len(inputs)} inputs have, or "
+            f"--on {inputs[0]}.COLUMN={inputs[1]}.COLUMN and so on"
+        )
+    form = f"k, or {inputs[0]}.k={inputs[1]}.k with inputs named {', '.join(inputs)}"
+    parts: list[str | tuple[str, str]] = []
+    for text in options.on:
+        for part in split(text, ","):
+            left, right = _sides(part, f"--on {text}", form)
+            parts.append((left[0], right[0]) if right else left[0])
+    return multi_equal(inputs, parts, null_safe=options.null_safe)
 
 
 def _conditions(options: argparse.Namespace) -> Iterator[Condition]:

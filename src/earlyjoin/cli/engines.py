@@ -142,6 +142,8 @@ class SparkDirectory(Output):
 def _local_only(options: argparse.Namespace) -> str | None:
     """What only the local engine can do, of all that was asked."""
     given = vars(options)
+    if options.more:
+        return "joins of more than two inputs are for the local engine"
     for name, default in _LOCAL_OPTIONS.items():
         if given[name] != default:
             return f"--{name.replace('_', '-')} is for the local engine"

@@ -13,9 +13,9 @@ from earlyjoin.algorithms.output import DEFAULT_SUFFIXES
 from earlyjoin.cli import live
 from earlyjoin.cli.aggregates import aggregates_of
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
-from earlyjoin.cli.conditions import condition_of, split
+from earlyjoin.cli.conditions import condition_of, multi_condition_of, split
 from earlyjoin.cli.engines import SparkDirectory, choose_engine, spark_query, writes_directory
-from earlyjoin.cli.inputs import open_inputs
+from earlyjoin.cli.inputs import input_names, open_inputs
 from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.outputs import Output, choose_output
 from earlyjoin.errors import EarlyJoinError, InputError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Join two inputs as the options say."""
+    """Join the inputs as the options say."""
     engine = choose_engine(options)
     if engine.name == "spark":
         query, directory = spark_query(options), writes_directory(options)
@@ -65,11 +65,14 @@ def run(options: argparse.Namespace) -> int:
 def _local_query(options: argparse.Namespace) -> Query:
     if options.output is not None and not options.explain:
         check_target(options.output, overwrite=options.overwrite)
-    condition, how = condition_of(options), _join_options(options)
+    condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
+    how = _join_options(options)
     return Query(open_inputs(options), condition, how)
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:
+    if options.more and options.suffixes is not None:
+        raise InputError("--suffixes is for two inputs; with more, names that clash get the name of their input")
     suffixes = DEFAULT_SUFFIXES if options.suffixes is None else _suffixes(options.suffixes)
     return JoinOptions(
         how=options.how,

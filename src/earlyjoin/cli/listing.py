@@ -25,12 +25,14 @@ _CONDITIONS = {
 def run(options: argparse.Namespace) -> int:
     """Print every registered algorithm and what it can do."""
     descriptions = [registry.get(name).description for name in algorithms()]
-    print(aligned(["name", "title", "conditions", "more than memory", "join types"], [_row(d) for d in descriptions]))
+    headings = ["name", "title", "inputs", "conditions", "more than memory", "join types"]
+    print(aligned(headings, [_row(description) for description in descriptions]))
     choices = [[names, *line] for names, lines in _options() for line in lines]
     if choices:
         print()
         print(aligned(["algorithms", "--option", "default", "what it is"], choices))
-    print("\nauto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
+    print("\nMore than two inputs: an inner join on columns that are equal in all of them.")
+    print("auto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
     return EXIT_DONE
 
 
@@ -47,7 +49,14 @@ def _row(description: Description) -> list[str]:
     return [
         description.name,
         description.title,
+        _inputs(description.name),
         _CONDITIONS.get(description.needs, str(description.needs)),
         "spills to disk" if description.spills else "stops with an error",
         "all" if len(types) == len(JoinType) else ", ".join(types),
     ]
+
+
+def _inputs(name: str) -> str:
+    """Two, or as many as its form for many inputs takes (which then is an inner join on equal columns)."""
+    most = registry.get(name, sides=3).description.most_sides
+    return "2" if most == 2 else f"2 to {most}"

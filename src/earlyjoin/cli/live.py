@@ -143,10 +143,7 @@ class Wording:
         then_s, then_rows = self._recent[0]
         passed_s = progress.seconds - then_s
         rate = (progress.rows_out - then_rows) / passed_s if passed_s > 0 else 0.0
-        inputs = [
-            f"{side} {_read(progress, number)}"
-            for number, side in enumerate(("left", "right")[: len(progress.rows_in)])
-        ]
+        inputs = [f"{name} {_read(progress, number)}" for number, name in enumerate(self._query.plan.names)]
         memory = f"memory {bar(progress.memory_fraction, _BAR)} {progress.memory_fraction:4.0%}"
         whole = [f"about {short(progress.estimate['rows'])} in all"] if progress.estimate is not None else []
         estimates = [f"{name} {estimated(one)}" for name, one in progress.estimates.items() if one is not None]

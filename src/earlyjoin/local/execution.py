@@ -87,6 +87,7 @@ class Execution:
         most = max(self._batch_rows(source).most for source in sources)
         # A budget in rows does not count statistics.
         counted = rest if rest.limit.bytes is None else statistics
+        self._statistics = statistics
         account = None if counted is None else counted.account("statistics of the size estimate")
         reading = Reading(sources, self.rows_taken, self.ended, most)
         self.estimating = Estimating(plan, self.operator, reading, worth, account, options.estimator)
@@ -133,6 +134,10 @@ class Execution:
     def set_memory(self, limit: MemoryLimit) -> None:
         """Change the limit, at once or as soon as what is held fits."""
         self.resizing.ask(limit)
+        statistics = self._statistics
+        if statistics is not None and not statistics.would_fit(statistics.limit_if(limit)):
+            self.estimating.give_up("the memory was made smaller than statistics besides the join need")
+            self.resizing.look()
         if self.resizing.asked is not None:
             # Readers must not fill the old buffer again while the operator gives back.
             self._input_budget.resize_parts(limit)

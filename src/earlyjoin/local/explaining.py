@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 def explain(query: Query, execution: Execution) -> str:
     """A few lines, one fact each."""
-    description = registry.get(query.algorithm).description
+    description = registry.get(query.algorithm, query.plan.sides).description
+    names = query.plan.names
     driver = query.plan.condition.driver(description.needs) if query.plan.condition.parts else None
-    driving = (
-        f"pull, reading {execution.reading} (rows of left : right)" if execution.reading else "push, as inputs arrive"
-    )
+    driving = "push, as inputs arrive"
+    if execution.reading:
+        driving = f"pull, reading {execution.reading} (rows of {' : '.join(names)})"
     lines = [
         ("join", f"{query.plan.how} on {query.plan.condition.text}"),
         ("algorithm", f"{description.name} ({description.title}): {query.choice.reason}"),
@@ -29,7 +30,7 @@ def explain(query: Query, execution: Execution) -> str:
         ("filtered by", _rest(query, driver[1] if driver is not None else ())),
         ("memory", f"{execution.budget.limit}"),
         ("engine", f"local, {driving}"),
-        *((name, _source(source)) for name, source in zip(("left", "right"), query.sources, strict=True)),
+        *((name, _source(source)) for name, source in zip(names, query.sources, strict=True)),
         ("estimate", _estimate(query)),
         ("output", ", ".join(f"{field.name} {field.type}" for field in query.schema)),
     ]

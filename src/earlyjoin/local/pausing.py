@@ -57,6 +57,7 @@ def save(
                 "aggregates": aggregates_to_values(options.aggregates),
                 "operator": execution.operator_options.values(),
             },
+            "names": list(query.plan.names),
             "sources": [source.reopening for source in query.sources],
             "rows_taken": list(execution.rows_taken),
             "ended": list(execution.ended),

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.algorithms.choice import Choice, choose
-from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.planning import plan_for
 from earlyjoin.errors import InputError
 from earlyjoin.local import explaining, pausing
 from earlyjoin.local.execution import Execution
@@ -28,6 +28,7 @@ from earlyjoin.local.sinks import open_sink
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.widening import widened
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.multiway import MultiEqual
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.life import Progress, State, Stopwatch, summary
@@ -37,7 +38,7 @@ __all__ = ["Query", "State"]
 
 
 class Query:
-    """A join of two inputs in this process.
+    """A join of two inputs, or of many, in this process.
 
     Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that
     ``head`` has shown are given out again. Use it as a context manager, or let it run to its end, to have memory and
@@ -47,7 +48,7 @@ class Query:
     def __init__(
         self,
         sources: Sequence[Source],
-        condition: Condition,
+        condition: Condition | MultiEqual,
         options: JoinOptions | None = None,
         *,
         clock: Clock | None = None,
@@ -55,12 +56,8 @@ class Query:
         self.options = options if options is not None else JoinOptions()
         self.sources = tuple(widened(source) for source in sources)
         self.condition = condition
-        if len(self.sources) != 2:
-            raise InputError(f"this version joins two inputs, got {len(self.sources)}")
-        left, right = self.sources
-        self.plan = make_plan(
-            condition, left.schema, right.schema, how=self.options.how, suffixes=self.options.suffixes
-        )
+        schemas = [source.schema for source in self.sources]
+        self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)
         self.choice = self._choose()
         self.state = State.NEW
         self._clock = clock if clock is not None else RealClock()
@@ -198,12 +195,14 @@ class Query:
             finally:
                 self._stepping.release()
 
-    def switch_reading(self, first: int, second: int) -> None:
-        """From now on read ``first`` rows of the left input for ``second`` of the right one."""
+    def switch_reading(self, *rows: int) -> None:
+        """From now on read so many rows of the first input for so many of the second (and of the third, …)."""
         execution = self._execution
         if execution.reading is None:
             raise InputError("the reading ratio can be switched only where inputs are pulled; these push")
-        execution.reading.switch((first, second), execution.rows_taken)
+        if len(rows) != self.plan.sides:
+            raise InputError(f"switch_reading needs {self.plan.sides} numbers, one for each input, got {len(rows)}")
+        execution.reading.switch(rows, execution.rows_taken)
 
     def set_memory(self, memory: str | int | MemoryLimit) -> None:
         """Change the memory of a running query: "32MB", or rows where it was given in rows.

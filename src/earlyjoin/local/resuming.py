@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from earlyjoin.algorithms.aggregates import aggregates_from_values
-from earlyjoin.errors import SnapshotError
+from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.sources import open_source
@@ -20,18 +20,22 @@ from earlyjoin.state.snapshot import Snapshot
 
 def resume(
     directory: str | os.PathLike[str],
-    inputs: Sequence[Any | None] = (None, None),
+    inputs: Mapping[str, Any] | None = None,
     *,
     spill_directory: str | os.PathLike[str] | None = None,
     clock: Clock | None = None,
 ) -> Query:
-    """Go on with a paused query. Files are opened again by themselves; other inputs must be given.
+    """Go on with a paused query. Files are opened again by themselves; other inputs must be given, by name.
 
     Data in memory is given as it was. ``spill_directory`` is where to spill from now on; the old place by default.
     """
     snapshot = Snapshot.load(directory)
     values = snapshot.values
-    sources = [_reopened(snapshot, side, given) for side, given in enumerate(inputs)]
+    names, given = values["names"], {name: data for name, data in (inputs or {}).items() if data is not None}
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(f"the paused query has no input {unknown[0]!r}; its inputs are {', '.join(names)}")
+    sources = [_reopened(snapshot, side, name, given.get(name)) for side, name in enumerate(names)]
     options = dict(values["options"])
     options["memory"] = MemoryLimit(**options["memory"])
     options["aggregates"] = aggregates_from_values(options["aggregates"])
@@ -43,8 +47,7 @@ def resume(
     return query
 
 
-def _reopened(snapshot: Snapshot, side: int, given: Any | None) -> Source:
-    name = ("left", "right")[side]
+def _reopened(snapshot: Snapshot, side: int, name: str, given: Any | None) -> Source:
     if given is None:
         reopening = snapshot.values["sources"][side]
         if reopening is None:

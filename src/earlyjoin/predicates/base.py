@@ -56,7 +56,7 @@ class BoundPredicate(ABC):
     """A predicate whose columns and types are known."""
 
     capabilities: Capability
-    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    columns: tuple[tuple[str, ...], ...]
     """The columns it reads, a tuple for each side."""
     text: str
     """The condition as a person would write it."""

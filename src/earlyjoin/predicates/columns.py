@@ -23,9 +23,11 @@ class Column:
     side: int
     name: str
     type: pa.DataType
+    input: str | None = None
+    """What the user called the input, where inputs have names of their own."""
 
     def __str__(self) -> str:
-        return f"column {self.name!r} of the {SIDES[self.side]} input ({self.type})"
+        return f"column {self.name!r} of {input_text(self.side, self.input)} ({self.type})"
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """This column's array in a batch, in the plainest layout: no dictionary, no views."""
@@ -38,20 +40,25 @@ class Column:
         return plain(array)
 
 
-def find_column(schema: pa.Schema, name: str, side: int) -> Column:
+def input_text(side: int, name: str | None = None) -> str:
+    """An input as messages call it."""
+    return f"the {SIDES[side]} input" if name is None else f"input {name!r}"
+
+
+def find_column(schema: pa.Schema, name: str, side: int, input_: str | None = None) -> Column:
     """The column called ``name``, or an InputError that says which columns exist."""
     found = schema.get_all_field_indices(name)
     if len(found) == 1:
-        return Column(side, name, schema.field(found[0]).type)
+        return Column(side, name, schema.field(found[0]).type, input_)
     if found:
         raise InputError(
-            f"column {name!r} is ambiguous: the {SIDES[side]} input has {len(found)} columns of that name; "
+            f"column {name!r} is ambiguous: {input_text(side, input_)} has {len(found)} columns of that name; "
             f"rename one of them (columns: {', '.join(schema.names)})"
         )
     close = difflib.get_close_matches(name, schema.names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     existing = ", ".join(schema.names) or "none"
-    raise InputError(f"column {name!r} is not in the {SIDES[side]} input: {hint}columns there: {existing}")
+    raise InputError(f"column {name!r} is not in {input_text(side, input_)}: {hint}columns there: {existing}")
 
 
 def find_columns(schema: pa.Schema, names: tuple[str, ...], side: int) -> tuple[Column, ...]:

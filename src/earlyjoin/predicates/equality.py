@@ -66,7 +66,7 @@ def equal(left: Names, right: Names | None = None, *, null_safe: bool = False) -
 
 @dataclass(frozen=True, slots=True)
 class BoundEqual(BoundPredicate):
-    """Equality whose types are known.
+    """Equality whose types are known; of two sides or more.
 
     Words stand in the order of the columns: one a column (its ordinal, or a hash for strings and bytes), several for
     integers and decimals beyond 64 bits, least significant first so that the first word tells rows apart. Null-safe
@@ -76,9 +76,9 @@ class BoundEqual(BoundPredicate):
     capabilities = Capability.HASHABLE | Capability.SORTABLE | Capability.SWEEPABLE
     rank = 0
 
-    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    columns: tuple[tuple[str, ...], ...]
     text: str
-    sides: tuple[tuple[Column, ...], tuple[Column, ...]]
+    sides: tuple[tuple[Column, ...], ...]
     domains: tuple[Domain, ...]
     null_safe: tuple[bool, ...]
     shared: tuple[str, ...]

@@ -20,6 +20,7 @@ from earlyjoin.predicates.distance import Near
 from earlyjoin.predicates.equality import Equal
 from earlyjoin.predicates.filters import Filter
 from earlyjoin.predicates.intervals import Overlaps
+from earlyjoin.predicates.multiway import Attribute, MultiEqual
 from earlyjoin.predicates.rectangles import Intersects
 
 _KINDS: dict[str, type[Predicate]] = {
@@ -27,8 +28,10 @@ _KINDS: dict[str, type[Predicate]] = {
 }
 
 
-def to_values(condition: Condition) -> dict[str, Any]:
+def to_values(condition: Condition | MultiEqual) -> dict[str, Any]:
     """Plain values for a condition."""
+    if isinstance(condition, MultiEqual):
+        return {"many": {field.name: _plain(getattr(condition, field.name)) for field in dataclasses.fields(condition)}}
     whole = Conjunction.of(condition)
     return {
         "predicates": [
@@ -39,8 +42,12 @@ def to_values(condition: Condition) -> dict[str, Any]:
     }
 
 
-def from_values(values: dict[str, Any]) -> Condition:
+def from_values(values: dict[str, Any]) -> Condition | MultiEqual:
     """The inverse of ``to_values``."""
+    if "many" in values:
+        fields = {name: _rich(value) for name, value in values["many"].items()}
+        pairs = tuple((Attribute(*one), Attribute(*other)) for one, other in fields.pop("equalities"))
+        return MultiEqual(equalities=pairs, **fields)
     predicates: list[Condition] = []
     for saved in values["predicates"]:
         fields = dict(saved)

@@ -8,7 +8,7 @@ four ways to know, and all algorithms here use these functions:
 * **Probe history** (XJoin and RPJ md-tasks; :class:`ProbeHistory`): a memory partition was joined with the other side's
   disk partition at recorded moments.
 * **Runs** (PMJ, HMJ, RPJ dd-tasks; :func:`same_run`, :class:`RunPairs`): runs written together, or joined on disk, are
-  done with each other.
+  done with each other. :func:`unjoined_boxes` is the same for rows in memory of which some were joined before.
 * **One timestamp** (EHJ sections 4.4 and 4.5; :func:`early_hash_joined`): biased flushing makes one stamp enough.
 
 All stamps are ticks of one :class:`~earlyjoin.state.clock.LogicalClock`, so no two events are simultaneous. All
@@ -40,9 +40,32 @@ def resided_together(*intervals: tuple[Ticks, Ticks]) -> Bool:
     return np.less(latest_arrival, first_departure)
 
 
-def same_run(left_run: Ticks, right_run: Ticks) -> Bool:
-    """Were both rows written in runs of the same number, which were joined before they were written?"""
-    return np.equal(left_run, right_run)
+def same_run(first_run: Ticks, second_run: Ticks, *more_runs: Ticks) -> Bool:
+    """Were all rows written in runs of the same number, which were joined before they were written?
+
+    >>> same_run(3, 3), same_run(3, 3, 3), same_run(3, 3, 4)
+    (np.True_, np.True_, np.False_)
+    """
+    same: Bool = np.equal(first_run, second_run)
+    for run in more_runs:
+        same = same & np.equal(first_run, run)
+    return same
+
+
+def unjoined_boxes(starts: Int64, counts: Int64, old: Int64) -> tuple[Int64, Int64]:
+    """The combinations of rows in memory that have not all met before, as boxes that share none.
+
+    A line of ``starts`` and ``counts`` is a group of rows that match: for each side, where its rows lie in a row.
+    The first ``old`` rows of each side were joined with each other. Box k takes rows of side k that are new, old ones
+    of the sides before it and any of those behind it: every combination with a new row, by the first side that has one.
+    """
+    sides = starts.shape[1]
+    box, side = np.arange(sides)[:, np.newaxis], np.arange(sides)
+    new = counts - old
+    at = starts[:, np.newaxis] + np.where(side == box, old[:, np.newaxis], 0)
+    size = np.where(side < box, old[:, np.newaxis], np.where(side == box, new[:, np.newaxis], counts[:, np.newaxis]))
+    filled = (size > 0).all(axis=2)
+    return np.ascontiguousarray(at[filled]), np.ascontiguousarray(size[filled])
 
 
 class ProbeHistory:

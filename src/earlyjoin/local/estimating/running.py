@@ -79,6 +79,7 @@ class Estimating:
         self._orders = OrderWatch(plan, reading.sources)
         self._arrivals: ArrivalCounts | None = None
         self._blocks: BlockEstimate | None = None
+        self._told: JoinedBlocks | None = None
         self._refused = _refusal(plan, operator) or self._begin(plan, operator)
 
     def _begin(self, plan: Plan, operator: Operator) -> str | None:
@@ -106,6 +107,7 @@ class Estimating:
         followed = FOLLOWED_ROWS if room is None else min(FOLLOWED_ROWS, (room - needed) // row_nbytes)
         if followed < LEAST_FOLLOWED or not self._account.try_reserve(followed * row_nbytes):
             followed = 0
+        self._told = told
         self._blocks = told.listener = BlockEstimate(kinds, self._worth.measure, followed)
         return None
 
@@ -121,6 +123,15 @@ class Estimating:
         """A step of any phase goes out."""
         if step is not None:
             self._worth.book(step)
+
+    def give_up(self, reason: str) -> None:
+        """Estimate no more, and give the memory back."""
+        if self._refused is None:
+            self._refused = reason
+            if self._told is not None:
+                self._told.listener = None
+            self._arrivals = self._blocks = self._told = None
+        self.close()
 
     def close(self) -> None:
         """Give the memory back; what was found out stays."""
