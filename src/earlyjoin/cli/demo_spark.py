@@ -24,7 +24,7 @@ from earlyjoin.cli.tables import aligned
 from earlyjoin.local.query import Query
 from earlyjoin.spark.session import start_session
 
-FILES = 24
+FILES = 12
 ORDERS, ITEMS = 400_000, 1_600_000
 FIRST_ROWS = 1000
 _SHOWN_ROWS = 5

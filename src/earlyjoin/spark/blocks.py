@@ -27,7 +27,7 @@ GLANCE_BIT, DRAWN_BIT = 1, 2
 BLOCK_BYTES = 2**19
 """Of a file, compressed; about 10⁴ rows of a middling table."""
 MOST_SLOTS = 256
-GLANCE_LEAST, GLANCE_MOST = 20_000, 150_000
+GLANCE_LEAST, GLANCE_MOST = 30_000, 150_000
 GLANCE_MOST_FILE_BYTES = 2**24
 """Files whose rows have no number can be glanced at only as a whole: up to this size."""
 _FIRST_RESULTS = 1500
