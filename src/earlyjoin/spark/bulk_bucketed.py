@@ -13,7 +13,6 @@ its buckets.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -97,25 +96,21 @@ class BucketedJoin:
         frame = (self._sides.left, self._sides.right)[side]
         if copied:
             return self._copied(frame, side)
-        for number, band in enumerate(self._bands):
-            frame = frame.withColumn(
-                _bucket(side, number), _bucket_of(_word(self._column(band, side), band.domain), band)
-            )
-        return frame
+        buckets = [_bucket_of(self._word(band, side), band) for band in self._bands]
+        return frame.selectExpr("*", *(f"{text} AS {_bucket(side, n)}" for n, text in enumerate(buckets)))
 
     def _copied(self, frame: Any, side: int) -> Any:
-        f = functions()
-        for number, band in enumerate(self._bands):
-            word = _word(self._column(band, side), band.domain)
-            bucket = word
+        for number, band in enumerate(self._bands):  # one by one: Spark explodes one column of a select
+            bucket = word = self._word(band, side)
             if not _is_equality(band):
-                bucket = f.explode(f.sequence(*(_bucket_of(end, band) for end in _window(word, band))))
-            frame = frame.withColumn(_bucket(side, number), bucket)
+                low, high = (_bucket_of(end, band) for end in _window(word, band))
+                bucket = f"explode(sequence({low}, {high}))"
+            frame = frame.selectExpr("*", f"{bucket} AS {_bucket(side, number)}")
         return frame
 
-    def _column(self, band: BoundBand, side: int) -> Any:
+    def _word(self, band: BoundBand, side: int) -> str:
         position = self._plan.schemas[side].get_field_index(band.columns[side][0])
-        return functions().col(f"{PREFIXES[side]}{position}")
+        return _word(f"{PREFIXES[side]}{position}", band.domain)
 
 
 def _bucket(side: int, number: int) -> str:
@@ -126,47 +121,57 @@ def _is_equality(band: BoundBand) -> bool:
     return band.eps_word == 0
 
 
-def _bucket_of(word: Any, band: BoundBand) -> Any:
+# From here on SQL texts: a Column is put together by a call to Java for every operator, a text is read in one.
+
+
+def _bucket_of(word: str, band: BoundBand) -> str:
     """The bucket of a word. Without a band every value is a bucket."""
-    f = functions()
     if _is_equality(band):
         return word
     if band.domain.kind is Kind.FLOAT:
-        # What is beyond the range of whole numbers shares the last bucket: slower, and still right.
-        place = word / f.lit(min(_WIDTH * float(band.eps_word), _WIDEST))
-        return f.when(place.isNotNull(), f.floor(f.greatest(f.lit(-_LAST), f.least(f.lit(_LAST), place))))
-    return f.call_function("div", word, f.lit(min(_WIDTH * int(band.eps_word), _HIGHEST)))
+        # What is beyond the range of whole numbers shares the last bucket: slower, and still right. The larger of a
+        # null and a number would be the number.
+        place = f"({word}) / {_double(min(_WIDTH * float(band.eps_word), _WIDEST))}"
+        inside = f"floor(greatest({_double(-_LAST)}, least({_double(_LAST)}, {place})))"
+        return f"if(({word}) IS NULL, NULL, {inside})"
+    return f"(({word}) div {_bigint(min(_WIDTH * int(band.eps_word), _HIGHEST))})"
 
 
-def _window(word: Any, band: BoundBand) -> tuple[Any, Any]:
+def _window(word: str, band: BoundBand) -> tuple[str, str]:
     """The smallest and the largest word that can match, as :meth:`BoundBand.window` has them."""
-    f, eps = functions(), band.eps_word
+    eps = band.eps_word
     if isinstance(eps, float):
-        reach = f.lit(float(np.nextafter(eps, np.inf)))
-        return word - reach, word + reach
-    # The larger of a null and a number would be the number.
-    low = f.when(word.isNotNull(), f.greatest(word, f.lit(_LOWEST + eps)) - f.lit(eps))
-    return low, f.when(word.isNotNull(), f.least(word, f.lit(_HIGHEST - eps)) + f.lit(eps))
+        reach = _double(float(np.nextafter(eps, np.inf)))
+        return f"({word}) - {reach}", f"({word}) + {reach}"
+    low = f"greatest({word}, {_bigint(_LOWEST + eps)}) - {_bigint(eps)}"
+    high = f"least({word}, {_bigint(_HIGHEST - eps)}) + {_bigint(eps)}"
+    return f"if(({word}) IS NULL, NULL, {low})", f"if(({word}) IS NULL, NULL, {high})"
 
 
-def _word(value: Any, domain: Domain) -> Any:
+def _word(column: str, domain: Domain) -> str:
     """The word of a value, a double or a bigint; null for what matches nothing."""
-    f = functions()
     if domain.kind is Kind.FLOAT:
-        number = value.cast("double")
-        return f.when(f.abs(number) < f.lit(float("inf")), number)
+        number = f"cast({column} AS double)"
+        return f"if(abs({number}) < {_double(np.inf)}, {number}, NULL)"
     if domain.kind is Kind.DATE:
-        return f.unix_date(value).cast("bigint")
+        return f"cast(unix_date({column}) AS bigint)"
     if domain.kind is Kind.INSTANT:
-        return f.unix_micros(value)
+        return f"unix_micros({column})"
     if domain.kind is Kind.TIMESTAMP:
         # From its parts: differences of timestamps go by the clock of the session's zone, which skips hours.
-        wall = value.cast("timestamp_ntz")
-        micros = (f.extract(f.lit("SECOND"), wall) * f.lit(10**6)).cast("bigint")
-        minutes = f.unix_date(wall.cast("date")).cast("bigint") * 1440 + f.hour(wall) * 60 + f.minute(wall)
-        return minutes * 60_000_000 + micros
+        wall = f"cast({column} AS timestamp_ntz)"
+        minutes = f"(cast(unix_date(cast({wall} AS date)) AS bigint) * 1440 + hour({wall}) * 60 + minute({wall}))"
+        return f"({minutes} * 60000000 + cast(extract(SECOND FROM {wall}) * 1000000 AS bigint))"
     if domain.kind is Kind.DECIMAL:
         # At most 18 digits on either side of the product: nothing is rounded.
-        digits = value.cast(f"decimal({MAX_WORD_DIGITS},{domain.scale})")
-        return (digits * f.lit(Decimal(10) ** domain.scale)).cast("bigint")
-    return value.cast("bigint")
+        digits = f"cast({column} AS decimal({MAX_WORD_DIGITS},{domain.scale}))"
+        return f"cast({digits} * cast('{10**domain.scale}' AS decimal({domain.scale + 1},0)) AS bigint)"
+    return f"cast({column} AS bigint)"
+
+
+def _double(value: float) -> str:
+    return f"cast('{float(value)!r}' AS double)"
+
+
+def _bigint(value: int) -> str:
+    return f"cast('{value}' AS bigint)"
