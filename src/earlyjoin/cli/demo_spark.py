@@ -28,6 +28,7 @@ FILES = 12
 ORDERS, ITEMS = 400_000, 1_600_000
 FIRST_ROWS = 1000
 _SHOWN_ROWS = 5
+_CODE_BYTES = 20
 Say = Callable[[str], None]
 _CITIES = ["Athens", "Bergen", "Cairo", "Dakar", "Esbjerg", "Fukuoka", "Genoa", "Havana"]
 
@@ -143,6 +144,7 @@ def generate(orders: Path, items: Path, seed: int) -> None:
                 "order": some,
                 "city": cities.take(pa.array(some % len(_CITIES))),
                 "day": rng.integers(19_000, 20_000, len(some)).astype("datetime64[D]"),
+                "receipt": _codes(rng, len(some)),
             }
         )
         pq.write_table(table, orders / f"part-{number:02}.parquet")
@@ -152,9 +154,17 @@ def generate(orders: Path, items: Path, seed: int) -> None:
                 "order": some,
                 "item": rng.integers(0, 10_000, len(some)),
                 "price": rng.integers(100, 100_000, len(some)) / 100,
+                "label": _codes(rng, len(some)),
             }
         )
         pq.write_table(table, items / f"part-{number:02}.parquet")
+
+
+def _codes(rng: np.random.Generator, rows: int) -> pa.Array:
+    """Random text: without it a side would be so small that Spark sends it to every task, and no shuffle is needed."""
+    offsets = np.arange(rows + 1, dtype=np.int32) * (2 * _CODE_BYTES)
+    text = rng.bytes(_CODE_BYTES * rows).hex().encode()
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 def _nothing(text: str) -> None:
