@@ -25,7 +25,7 @@ help: ## Print this list
 
 install: $(STAMP) ## Make .venv with the earlyjoin command and all that the other targets need
 
-demo: java-wanted $(STAMP) ## Join two generated bursty sources before your eyes
+demo: java-wanted $(STAMP) ## Join two generated tables on Spark, beside plain Spark
 	@$(BIN)/earlyjoin demo $(ARGS)
 
 # worksteal, because test files differ much in length. Not loadgroup: pytest-xdist 3.8 ignores groups from pytest 9.2 on.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from earlyjoin.algorithms.aggregates import AggregateOf
 from earlyjoin.algorithms.options import GivenOptions
@@ -17,11 +17,16 @@ from earlyjoin.local.sources import open_source
 from earlyjoin.predicates import equal
 from earlyjoin.predicates.conjunction import Condition, Conjunction
 from earlyjoin.predicates.multiway import MultiOn, multi_equal
+from earlyjoin.spark.session import is_dataframe
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock
 
+if TYPE_CHECKING:
+    from earlyjoin.spark.query import Query as SparkQuery
+
 On = str | Condition | Sequence["str | tuple[str, str] | Condition"]
 JoinTypeName = Literal["inner", "left", "right", "full", "semi", "anti"]
+Engine = Literal["auto", "local", "spark"]
 
 
 def join(
@@ -43,6 +48,8 @@ def join(
     aggregates: Mapping[str, AggregateOf] | None = None,
     estimator: EstimatorName = "honest",
     clock: Clock | None = None,
+    engine: Engine = "auto",
+    master: str | None = None,
 ) -> Query:
     """Join two inputs while they arrive.
 
@@ -59,12 +66,29 @@ def join(
     ``query.estimates`` has them with an interval while the join runs, and exactly at its end. ``estimator="paper"``
     gives the intervals of the PMJ paper instead of the honest ones.
 
+    Spark DataFrames are joined on Spark, as are paths and names of tables with ``engine="spark"`` (``master`` says
+    where a new session runs). The result has the same face and ``to_df()``; options of the local engine are refused.
+
     >>> import pyarrow as pa
     >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
     >>> prices = pa.table({"item": ["ink", "pen"], "price": [5, 2]})
     >>> join(orders, prices, on="item").to_arrow().sort_by("id").to_pydict()
     {'id': [1, 2], 'item': ['pen', 'ink'], 'price': [2, 5]}
     """
+    if _on_spark(engine, left, right):
+        _refuse_local_options(
+            algorithm=(algorithm, "auto"),
+            reading=(reading, "auto"),
+            driving=(driving, "auto"),
+            spill_directory=(spill_directory, None),
+            options=(options, None),
+            aggregates=(aggregates, None),
+            estimator=(estimator, "honest"),
+        )
+        query = _join_on_spark(left, right, condition_of(on), how, memory, suffixes, seed, clock, master)
+        return cast(Query, query)
+    if master is not None:
+        raise InputError(f"master={master!r} is for Spark; add engine='spark', or leave it out")
     sources = [open_source(left, name="left"), open_source(right, name="right")]
     how_to_run = JoinOptions(
         how=how,
@@ -184,3 +208,39 @@ def condition_of(on: On) -> Condition:
     if not conditions:
         raise InputError("on: name at least one column or predicate")
     return conditions[0] if len(conditions) == 1 else Conjunction.of(*conditions)
+
+
+def _on_spark(engine: str, left: Any, right: Any) -> bool:
+    if engine not in ("auto", "local", "spark"):
+        raise InputError(f"unknown engine {engine!r}; choose one of: auto, local, spark")
+    frames = [is_dataframe(one) for one in (left, right)]
+    if engine == "local" and any(frames):
+        raise InputError("engine='local' cannot read Spark DataFrames; leave engine out, or pass df.toArrow()")
+    return engine == "spark" or any(frames)
+
+
+def _refuse_local_options(**given: tuple[object, object]) -> None:
+    for name, (value, default) in given.items():
+        if value != default:
+            raise InputError(f"{name}={value!r} is for the local engine; Spark decides that itself: leave it out")
+
+
+def _join_on_spark(
+    left: Any,
+    right: Any,
+    condition: Condition,
+    how: str,
+    memory: str | int | MemoryLimit | None,
+    suffixes: tuple[str, str],
+    seed: int,
+    clock: Clock | None,
+    master: str | None,
+) -> SparkQuery:
+    from earlyjoin.spark.inputs import open_frame, session_for
+    from earlyjoin.spark.options import SparkOptions
+    from earlyjoin.spark.query import Query as SparkQuery
+
+    session = session_for((left, right), master)
+    frames = [open_frame(one, session, side) for side, one in enumerate((left, right))]
+    options = SparkOptions(how=how, memory=memory, suffixes=suffixes, seed=seed)
+    return SparkQuery(frames[0], frames[1], condition, options, clock=clock)

@@ -119,7 +119,8 @@ def test_csv_cannot_hold_lists(capsys: pytest.CaptureFixture[str], items: Path, 
     [
         ([], "no join condition"),
         (["--on", "id", "--bogus"], "unknown argument: --bogus"),
-        (["--on", "id", "--engine", "spark"], "only the local engine"),
+        (["--on", "id", "--engine", "spark", "--algorithm", "shj"], "--algorithm is for the local engine"),
+        (["--on", "id", "--engine", "local", "--master", "local[2]"], "--master local[2] is for Spark"),
         (["--on", "id", "third.csv"], "third.csv"),
         (["--on", "id", "--limit", "-1"], "--limit"),
         (["--on", "id", "--limit", "ten"], "--limit"),
@@ -158,7 +159,7 @@ def test_unknown_format_names_the_option(capsys: pytest.CaptureFixture[str], ite
 
 def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 2
-    assert "join, demo, experiment, bench or algorithms" in capsys.readouterr().err
+    assert "join, demo, experiment, bench, archive or algorithms" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -44,21 +43,6 @@ CASES: dict[str, tuple[pa.Array, pa.Array]] = {
         pa.array([dt.datetime(2021, 3, 28, 1, 30, tzinfo=UTC), None], pa.timestamp("us", "Europe/Berlin")),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")  # no port, no page that nobody opens
-        .config("spark.sql.shuffle.partitions", "1")  # a handful of rows
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 @pytest.mark.parametrize("how", ["inner", "full", "semi", "anti"])

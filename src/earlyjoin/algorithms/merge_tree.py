@@ -63,12 +63,15 @@ def fits(pairs: Sequence[RunPair], limit: MemoryLimit, pages_at_once: int = 1) -
     """Is the memory enough to merge all of the pairs, so many pages of a run at once?"""
     runs = [run for pair in pairs for run in pair.runs]
     if limit.rows is not None:
+        blocks = [run.page_rows * pages_at_once for run in runs]
         # Single rows are written on as soon as they are read: they leave no rest.
-        rest, page, most = sum(run.page_rows for run in runs if run.page_rows > 1), _longest(runs), limit.rows
+        rest, most = sum(rows for rows in blocks if rows > 1), limit.rows
+        block = max(blocks) if max(blocks) > 1 else 0
     else:
         assert limit.bytes is not None
-        rest, page, most = sum(run.rest_footprint for run in runs), _largest(runs), limit.bytes
-    return pages_at_once * (rest + (len(pairs[0].runs) + 3) * page) <= most
+        rest, most = sum(run.rest_footprint if pages_at_once == 1 else run.footprint for run in runs), limit.bytes
+        rest, block = rest * pages_at_once, _largest(runs) * pages_at_once
+    return rest + (len(pairs[0].runs) + 3) * block <= most
 
 
 def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
@@ -86,11 +89,6 @@ def pages_at_once(pairs: Sequence[RunPair], limit: MemoryLimit) -> int:
         needed, most = sum(2 * run.footprint for run in runs) + 5 * _largest(runs), limit.bytes
     longest = max(run.page_rows for run in runs)
     return max(1, min(most // max(1, needed), _MOST_BLOCK_ROWS // longest))
-
-
-def _longest(runs: list[SortedRun]) -> int:
-    longest = max(run.page_rows for run in runs)
-    return longest if longest > 1 else 0
 
 
 def _largest(runs: list[SortedRun]) -> int:

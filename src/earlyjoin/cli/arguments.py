@@ -75,7 +75,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     elif unknown:
         parser.error(f"unknown argument: {' '.join(unknown)}")
     if known.command is None:
-        parser.error("say what to do: join, demo, experiment, bench or algorithms")
+        parser.error("say what to do: join, demo, experiment, bench, archive or algorithms")
     return known
 
 
@@ -106,13 +106,24 @@ def _parser() -> _Parser:
     _add_reading(join)
     demo = commands.add_parser(
         "demo",
-        help="watch two bursty sources being joined",
-        description="Joins two generated sources that arrive in bursts, live, and ends with what came when.",
+        help="watch two generated inputs being joined",
+        description="Joins two generated tables on Spark, or two bursty sources in this process (--engine "
+        "local), live, and ends with what came when.",
         allow_abbrev=False,
     )
-    demo.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="how long it takes (default 10)")
+    text = "spark: two tables, beside plain Spark; local: two bursty sources (default: spark if Java is there)"
+    demo.add_argument("--engine", choices=("auto", "spark", "local"), default="auto", metavar="NAME", help=text)
+    demo.add_argument("--master", metavar="URL", help="where Spark runs (default: here)")
+    demo.add_argument("--seconds", type=_seconds, metavar="S", help="local: how long the sources take (default 10)")
     demo.add_argument("--seed", type=int, default=0, metavar="N", help="other data and other bursts (default 0)")
     demo.add_argument("-q", "--quiet", action="store_true", help="print only what came when, at the end")
+    archive = commands.add_parser(
+        "archive",
+        help="make a zip of earlyjoin for Spark's executors",
+        description="Writes the package as a zip for spark-submit --py-files, or spark.addArtifacts on Spark Connect.",
+        allow_abbrev=False,
+    )
+    archive.add_argument("-o", "--output", default="earlyjoin.zip", metavar="ZIP", help="default earlyjoin.zip")
     _add_bench(
         commands.add_parser("bench", help="measure against other engines", description=_BENCH, allow_abbrev=False)
     )
@@ -162,7 +173,9 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("result").add_argument
-    add("-o", "--output", metavar="PATH", help="write to this file: .parquet, .csv, .arrow or .jsonl")
+    text = "write to this file: .parquet, .csv, .arrow or .jsonl (from Spark: a directory of files)"
+    add("-o", "--output", metavar="PATH", help=text)
+    add("--stdout", choices=("csv", "arrow"), metavar="FORMAT", help="rows on standard output: csv (default) or arrow")
     add("--overwrite", action="store_true", help="replace the output if it exists")
     add("--limit", type=_rows, metavar="N", help="stop after N rows")
     text = "sum, avg or count of a column or an expression over the result, with an interval while it runs; repeatable"
@@ -181,7 +194,13 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     add("--algorithm", default="auto", metavar="NAME", help="auto, or one that 'earlyjoin algorithms' lists")
     text = "an option of that algorithm, such as fan-in=4; 'earlyjoin algorithms' lists them"
     add("--option", action="append", default=[], metavar="NAME=VALUE", help=text)
-    add("--engine", choices=("spark", "local"), default="local", metavar="NAME", help="local (spark is not there yet)")
+    text = "spark, local, or auto (default): spark, unless inputs are small or an option is for local alone"
+    add("--engine", choices=("auto", "spark", "local"), default="auto", metavar="NAME", help=text)
+    add(
+        "--master",
+        metavar="URL",
+        help="where Spark runs: spark://host:7077, sc://host, yarn, … (default: here)",
+    )
     add("--memory", metavar="SIZE", help="64MB, 1.5GiB, 300000rows (default: a quarter of the machine's)")
     add("--spill-dir", metavar="DIR", help="where to put what does not fit into memory (default: the system's place)")
     text = (

@@ -24,6 +24,10 @@ def run(options: argparse.Namespace) -> int:
     directory = Path(options.data) if options.data is not None else default_directory()
     outcomes = []
     for name in names:
+        missing = BENCHMARKS[name].missing()
+        if missing is not None and not options.names:
+            _say(f"{name}: left out: {missing}")
+            continue
         outcome = BENCHMARKS[name].run(directory, options.scale, options.rounds, _say)
         outcomes.append(outcome)
         if not options.json:

@@ -1,4 +1,4 @@
-"""``earlyjoin demo``: two bursty sources joined live, then what came when."""
+"""``earlyjoin demo --engine local``: two bursty sources joined live, then what came when."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ _BURST_GAP_S, _BURST_PAUSE_S = 0.01, 0.5
 _BAR = 30
 
 
+DEFAULT_S = 10.0
+
+
 def run(options: argparse.Namespace) -> int:
     """Join two generated sources for about ``options.seconds``, and tell what came when."""
+    options.seconds = options.seconds or DEFAULT_S
     talks = not options.quiet
     if talks:
         print(

@@ -14,10 +14,11 @@ from earlyjoin.cli import live
 from earlyjoin.cli.aggregates import aggregates_of
 from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
 from earlyjoin.cli.conditions import condition_of, multi_condition_of, split
+from earlyjoin.cli.engines import SparkDirectory, choose_engine, spark_query, writes_directory
 from earlyjoin.cli.inputs import input_names, open_inputs
 from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.outputs import Output, choose_output
-from earlyjoin.errors import InputError
+from earlyjoin.errors import EarlyJoinError, InputError
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import Query, State
 from earlyjoin.local.sinks import check_target
@@ -30,18 +31,19 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Join the inputs as the options say."""
-    if options.engine == "spark":
-        raise InputError("--engine spark: this version has only the local engine; leave --engine out")
-    if options.output is not None and not options.explain:
-        check_target(options.output, overwrite=options.overwrite)
-    condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
-    how = _join_options(options)
-    query = Query(open_inputs(options), condition, how)
+    engine = choose_engine(options)
+    if engine.name == "spark":
+        query, directory = spark_query(options), writes_directory(options)
+    else:
+        query, directory = _local_query(options), False
     if options.explain:
         print(query.explain())
+        print(f"{'chosen':<10}{engine.name}: {engine.reason}")
         return EXIT_DONE
+    if engine.said and not options.quiet and not options.json:
+        print(f"earlyjoin: {engine.name} engine: {engine.reason}", file=sys.stderr)
     with query, Interruption(query) as interruption:
-        output = choose_output(options, query.schema)
+        output = SparkDirectory(query, options) if directory else choose_output(options, query.schema)
         try:
             complete = _execute(query, output, options, interruption)
             result = output.finish() if complete else output.keep_partial()
@@ -58,6 +60,14 @@ def run(options: argparse.Namespace) -> int:
         for line in _aggregates(query):
             print(line, file=sys.stderr)
     return EXIT_DONE
+
+
+def _local_query(options: argparse.Namespace) -> Query:
+    if options.output is not None and not options.explain:
+        check_target(options.output, overwrite=options.overwrite)
+    condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
+    how = _join_options(options)
+    return Query(open_inputs(options), condition, how)
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:
@@ -83,6 +93,8 @@ def _join_options(options: argparse.Namespace) -> JoinOptions:
 
 def _execute(query: Query, output: Output, options: argparse.Namespace, interruption: Interruption) -> bool:
     """Take every row to the output; False when it was interrupted before the last one."""
+    if isinstance(output, SparkDirectory):
+        return _write_directory(output, query, options, interruption)
     batches = query.limited(options.limit)
     with live.line_for(query, quiet=options.quiet) as line:
         try:
@@ -95,6 +107,21 @@ def _execute(query: Query, output: Output, options: argparse.Namespace, interrup
         except Forced:
             return False
     return not interruption.asked or query.state is State.FINISHED or output.rows == options.limit
+
+
+def _write_directory(
+    output: SparkDirectory, query: Query, options: argparse.Namespace, interruption: Interruption
+) -> bool:
+    """Spark writes by itself; False when it was interrupted."""
+    with live.line_for(query, quiet=options.quiet):
+        try:
+            with interruption.may_force():
+                output.write_all()
+        except (Forced, EarlyJoinError):
+            if not interruption.asked:
+                raise
+            return False
+    return True
 
 
 def _give(output: Output, batch: object, line: Line, interruption: Interruption) -> None:

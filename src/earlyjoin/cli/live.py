@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from earlyjoin.local.progress import Progress
+from earlyjoin.state.life import Progress
 
 if TYPE_CHECKING:
     from earlyjoin.local.query import Query
@@ -145,9 +145,10 @@ class Wording:
         rate = (progress.rows_out - then_rows) / passed_s if passed_s > 0 else 0.0
         inputs = [f"{name} {_read(progress, number)}" for number, name in enumerate(self._query.plan.names)]
         memory = f"memory {bar(progress.memory_fraction, _BAR)} {progress.memory_fraction:4.0%}"
+        whole = [f"about {short(progress.estimate['rows'])} in all"] if progress.estimate is not None else []
         estimates = [f"{name} {estimated(one)}" for name, one in progress.estimates.items() if one is not None]
-        found = f"{progress.rows_out:,} rows"
-        return " · ".join([found, f"{short(rate)}/s", progress.phase.value, *inputs, memory, *estimates])
+        found = [f"{progress.rows_out:,} rows", f"{short(rate)}/s", progress.phase.value]
+        return " · ".join([*found, *inputs, memory, *whole, *estimates])
 
 
 def short(number: float) -> str:

@@ -40,11 +40,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "join":
         from earlyjoin.cli.joining import run
     elif options.command == "demo":
-        from earlyjoin.cli.demo import run
+        from earlyjoin.cli.demos import run
     elif options.command == "experiment":
         from earlyjoin.cli.experiment import run
     elif options.command == "bench":
         from earlyjoin.cli.bench import run
+    elif options.command == "archive":
+        from earlyjoin.cli.archive import run
     else:
         from earlyjoin.cli.listing import run
     return run(options)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -24,9 +25,11 @@ def choose_output(options: argparse.Namespace, schema: pa.Schema) -> Output:
     """The output that the options ask for."""
     if options.output is not None:
         return FileOutput(options.output, schema, overwrite=options.overwrite)
+    if options.stdout == "arrow":
+        return ArrowStream(schema)
     if options.json:
         return Counted()
-    if sys.stdout.isatty() and options.limit is None:
+    if sys.stdout.isatty() and options.limit is None and options.stdout is None:
         return Glance(schema)
     return CsvLines(schema)
 
@@ -125,6 +128,38 @@ class CsvLines(Output):
         csv.write_csv(table, text, csv.WriteOptions(include_header=header))
         try:
             sys.stdout.buffer.write(text.getvalue())
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise  # nobody reads any more, which is no failure
+        except OSError as error:
+            raise SinkError(f"cannot write to standard output: {error.strerror}") from error
+
+
+class ArrowStream(Output):
+    """An Arrow IPC stream on standard output, each batch at once."""
+
+    on_standard_output = True
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__()
+        if sys.stdout.isatty():
+            raise InputError("--stdout arrow is for another program: send it through a pipe or into a file")
+        self._writer = pa.ipc.new_stream(sys.stdout.buffer, schema)
+
+    def _write(self, batch: Any) -> None:
+        self._do(lambda: self._writer.write_batch(batch))
+
+    def finish(self) -> str:
+        self._do(self._writer.close)
+        return super().finish()
+
+    def keep_partial(self) -> str:
+        self._do(self._writer.close)
+        return super().keep_partial()
+
+    def _do(self, act: Callable[[], None]) -> None:
+        try:
+            act()
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             raise  # nobody reads any more, which is no failure

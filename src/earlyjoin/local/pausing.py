@@ -11,10 +11,10 @@ import pyarrow as pa
 from earlyjoin.algorithms.aggregates import aggregates_to_values
 from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
-from earlyjoin.local.progress import Stopwatch
 from earlyjoin.local.sources.base import Source
 from earlyjoin.predicates import saved
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.life import Stopwatch
 from earlyjoin.state.snapshot import Snapshot
 
 if TYPE_CHECKING:

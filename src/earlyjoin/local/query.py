@@ -14,7 +14,6 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.choice import Choice, choose
 from earlyjoin.algorithms.planning import plan_for
 from earlyjoin.errors import InputError
-from earlyjoin.local import explaining, pausing, progress
+from earlyjoin.local import explaining, pausing
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sinks import open_sink
@@ -32,18 +31,10 @@ from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
+from earlyjoin.state.life import Progress, State, Stopwatch, summary
 from earlyjoin.state.snapshot import Snapshot
 
-
-class State(StrEnum):
-    """Where a query is in its life."""
-
-    NEW = "new"
-    RUNNING = "running"
-    FINISHED = "finished"
-    STOPPED = "stopped"
-    PAUSED = "paused"
-    FAILED = "failed"
+__all__ = ["Query", "State"]
 
 
 class Query:
@@ -70,7 +61,7 @@ class Query:
         self.choice = self._choose()
         self.state = State.NEW
         self._clock = clock if clock is not None else RealClock()
-        self._watch = progress.Stopwatch(self._clock)
+        self._watch = Stopwatch(self._clock)
         self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock)
         self._shown: list[pa.RecordBatch] = []
         self._running: Iterator[pa.RecordBatch] | None = None
@@ -90,10 +81,10 @@ class Query:
         return self.choice.name
 
     @property
-    def progress(self) -> progress.Progress:
+    def progress(self) -> Progress:
         """How far the query is. May be asked from another thread."""
         execution = self._execution
-        return progress.Progress(
+        return Progress(
             rows_out=self._watch.rows,
             rows_in=tuple(execution.rows_taken),
             rows_expected=tuple(source.rows_hint for source in self.sources),
@@ -147,6 +138,10 @@ class Query:
     def to_arrow(self) -> pa.Table:
         """All rows that are still to come, as a table."""
         return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def to_df(self) -> Any:
+        """A Spark DataFrame of the result: of joins on Spark alone."""
+        raise InputError("to_df() is for joins on Spark; use to_arrow(), or join with engine='spark'")
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
         """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
@@ -262,7 +257,8 @@ class Query:
 
     def summary(self) -> dict[str, Any]:
         """What was done, as plain values (see the README for the fields)."""
-        return progress.summary(
+        return summary(
+            engine="local",
             algorithm=self.algorithm,
             watch=self._watch,
             counters=self._execution.counters,

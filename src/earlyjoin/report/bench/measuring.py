@@ -76,6 +76,10 @@ class Benchmark:
     profile: Callable[[Path, float], list[str]] | None = None
     """Further facts to print under the table."""
 
+    def missing(self) -> str | None:
+        """Why it cannot run here; None when it can."""
+        return None
+
     def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> Outcome:
         """Warm every engine up once, then time them in turns."""
         say(f"{self.name}: preparing data at scale {scale:g}")

@@ -35,18 +35,26 @@ def table(directory: Path, name: str, scale: float, *, shuffled: bool = False) -
     return path
 
 
-def _generate(path: Path, name: str, scale: float) -> None:
+def parts(directory: Path, name: str, scale: float, count: int) -> Path:
+    """A table as a directory of so many files in the order of the generator, generated if it is not there."""
+    target = directory / f"tpch-{scale:g}" / f"{name}-{count}-parts"
+    if not target.exists():
+        _generate(target, name, scale, "--parts", str(count))
+    return target
+
+
+def _generate(path: Path, name: str, scale: float, *more: str) -> None:
     command = Path(sys.executable).with_name("tpchgen-cli")
     tool = str(command) if command.exists() else shutil.which("tpchgen-cli")
     if tool is None:
         raise InputError("TPC-H data is made by tpchgen-cli, which is not installed; run: pip install tpchgen-cli")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as fresh:
-        arguments = [tool, "parquet", "-s", f"{scale:g}", f"--tables={name}", f"--output-dir={fresh}"]
+        arguments = [tool, "parquet", "-s", f"{scale:g}", f"--tables={name}", f"--output-dir={fresh}", *more]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise EarlyJoinError(f"tpchgen-cli failed: {done.stderr.strip() or done.stdout.strip()}")
-        (Path(fresh) / path.name).replace(path)
+        (Path(fresh) / (name if more else path.name)).replace(path)
 
 
 def _shuffle(source: Path, target: Path) -> None:

@@ -1,13 +1,25 @@
-"""How far a query is, and the summary of a finished one."""
+"""What every running query has, whatever engine runs it: where it is in its life, when rows came out, its summary."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters, Phase
+
+
+class State(StrEnum):
+    """Where a query is in its life."""
+
+    NEW = "new"
+    RUNNING = "running"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    PAUSED = "paused"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,7 @@ class Stopwatch:
 
 def summary(
     *,
+    engine: str,
     algorithm: str,
     watch: Stopwatch,
     counters: Counters,
@@ -101,7 +114,7 @@ def summary(
     result = {
         "rows": watch.rows,
         "algorithm": algorithm,
-        "engine": "local",
+        "engine": engine,
         "seconds": {name: None if value is None else round(value, 6) for name, value in seconds.items()},
         "phases": {phase.value: counters.results[phase] for phase in Phase},
         "memory": memory,

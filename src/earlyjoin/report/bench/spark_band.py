@@ -1,0 +1,126 @@
+"""A band join on Spark beside Spark's own plan for the same predicate, which compares every pair of rows.
+
+50,000 × 50,000 uniform rows at scale 1, with a band that gives a row ten matches among 200,000. Both go into Spark's
+sink that takes every row and keeps none. A profile joins 2 M × 2 M rows with ten matches a row, which Spark alone
+would not end in a day, and says how much memory the Python process of a task ever held.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from earlyjoin.api import join
+from earlyjoin.predicates import band
+from earlyjoin.report.bench.measuring import Bar, Outcome, Timing
+from earlyjoin.spark.observing import drain
+from earlyjoin.spark.session import functions, missing_java, start_session
+from earlyjoin.state.budget import format_bytes
+
+ROWS = 50_000
+MANY_ROWS = 2_000_000
+_WIDTH = 1_000_000.0
+_EPS = 10 * _WIDTH / 2 / 200_000
+_FILES = 2
+
+
+class SparkBandBenchmark:
+    """Compares our band join of DataFrames with Spark's."""
+
+    name = "spark-band"
+    title = f"band join of {ROWS:,} × {ROWS:,} rows on Spark, all columns, into Spark's empty sink"
+
+    def missing(self) -> str | None:
+        """Why it cannot run here; None when it can."""
+        return missing_java()
+
+    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> Outcome:
+        """Warm both up once, then time them in turns."""
+        say(f"{self.name}: preparing data at scale {scale:g}")
+        rows = int(ROWS * scale)
+        session = start_session(os.environ.get("EARLYJOIN_MASTER"), quiet=True)
+        tables = [session.read.parquet(str(_table(directory, rows, side))) for side in (0, 1)]
+        engines = {"earlyjoin": partial(_ours, tables, _EPS), "spark": partial(_plain, tables, _EPS)}
+        small = [table.limit(500) for table in tables]
+        for _ in range(3):
+            _ours(tables, _EPS)
+        _plain(small, _EPS)
+        timings: dict[str, list[Timing]] = {name: [] for name in engines}
+        for number in range(rounds):
+            for name, engine in engines.items():
+                timings[name].append(engine())
+                say(f"{self.name}: round {number + 1} of {rounds}, {name} {timings[name][-1].total_s:.2f} s")
+        counts = {timing.rows for runs in timings.values() for timing in runs}
+        if len(counts) != 1:
+            raise AssertionError(f"the engines disagree on the number of rows: {sorted(counts)}")
+        notes = [_many(session, directory, int(MANY_ROWS * scale), say)]
+        return Outcome(self.name, self.title, timings, (Bar("total", 1 / 50),), notes)
+
+
+def _ours(tables: list[Any], eps: float) -> Timing:
+    left, right = tables
+
+    def made() -> Any:
+        query: Any = join(left, right, on=band("x", eps=eps))
+        return query.to_df()
+
+    return _timed(made)
+
+
+def _plain(tables: list[Any], eps: float) -> Timing:
+    left, right = (table.alias(name) for table, name in zip(tables, "lr", strict=True))
+    return _timed(lambda: left.join(right, functions().expr(f"abs(l.x - r.x) <= {eps!r}")))
+
+
+def _timed(made: Callable[[], Any]) -> Timing:
+    """From the call to the last row in the sink."""
+    start = time.perf_counter()
+    rows = drain(made())
+    total_s = time.perf_counter() - start
+    return Timing(total_s, total_s, rows)
+
+
+def _many(session: Any, directory: Path, rows: int, say: Callable[[str], None]) -> str:
+    say(f"{SparkBandBenchmark.name}: joining {rows:,} × {rows:,} rows")
+    tables = [session.read.parquet(str(_table(directory, rows, side))) for side in (0, 1)]
+    timing = _ours(tables, 10 * _WIDTH / 2 / rows)
+    held = session.range(64).mapInArrow(_peak_nbytes, "peak bigint").toArrow().column("peak").to_numpy().max()
+    return (
+        f"{rows:,} × {rows:,} rows with ten matches a row: {timing.rows:,} pairs in {timing.total_s:.1f} s; "
+        f"a task's Python process never held more than {format_bytes(int(held))}"
+    )
+
+
+def _peak_nbytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Spark uses its Python processes again: what this one has held at most since it started."""
+    import resource
+
+    for batch in batches:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield pa.RecordBatch.from_arrays([pa.array([peak] * batch.num_rows, pa.int64())], names=["peak"])
+
+
+def _table(directory: Path, rows: int, side: int) -> Path:
+    """Uniform rows in a few files, made once and kept."""
+    target = directory / f"uniform-{rows}-{side}"
+    if not target.exists():
+        part = target.with_suffix(".part")
+        part.mkdir(parents=True, exist_ok=True)
+        x = np.random.default_rng([rows, side]).uniform(0, _WIDTH, rows)
+        whole = pa.table({"id": np.arange(rows), "x": x, "text": [f"row {number}" for number in range(rows)]})
+        step = -(-rows // _FILES)
+        for number in range(_FILES):
+            pq.write_table(whole.slice(number * step, step), part / f"part-{number}.parquet", row_group_size=100_000)
+        part.replace(target)
+    return target
+
+
+BENCHMARK = SparkBandBenchmark()

@@ -1,0 +1,79 @@
+"""The seam between the query and what joins everything: a :class:`Bulk` gets two tagged sides and gives joined rows.
+
+Columns are renamed by position (``l0, l1, …`` and ``r0, r1, …``), so that no two names clash whatever users call their
+columns, and a DataFrame can be joined with itself. The tag column comes last (see :mod:`earlyjoin.spark.exclusion`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.predicates.base import Capability
+from earlyjoin.spark.exclusion import LEFT_TAG, RIGHT_TAG
+from earlyjoin.spark.options import SparkOptions
+
+PREFIXES = ("l", "r")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both inputs with columns named by position, and their tags."""
+
+    left: Any
+    right: Any
+    early_right: Any | None = None
+    """The rows of the right side whose tag is not 0, read without the rest of it; None when no row has one."""
+
+    @property
+    def tagged(self) -> bool:
+        """Did an early phase take anything from this join?"""
+        return self.early_right is not None
+
+
+class Bulk(Protocol):
+    """Joins everything that the early phase has not given out."""
+
+    name: str
+    """A few words, for ``explain``."""
+
+    def explain(self) -> str:
+        """One sentence: what is done, and why."""
+        ...
+
+    def rows(self) -> Any:
+        """A lazy DataFrame of the result: ``l0… r0…`` (null where a side is absent); of semi and anti joins ``l0…``."""
+        ...
+
+
+def column_names(plan: Plan, side: int) -> list[str]:
+    """The names of a side's columns in a bulk."""
+    return [f"{PREFIXES[side]}{position}" for position in range(len(plan.schemas[side]))]
+
+
+def tag_name(side: int) -> str:
+    """The name of a side's tag column."""
+    return (LEFT_TAG, RIGHT_TAG)[side]
+
+
+def row_names(plan: Plan) -> list[str]:
+    """The columns that ``Bulk.rows`` has."""
+    return column_names(plan, 0) + (column_names(plan, 1) if plan.how.gives_pairs else [])
+
+
+def choose_bulk(plan: Plan, sides: Sides, options: SparkOptions) -> Bulk:
+    """By what the condition has: a band, an equality, an equality and more, or neither."""
+    from earlyjoin.spark.bulk_banded import BandedJoin
+    from earlyjoin.spark.bulk_bucketed import bands
+    from earlyjoin.spark.bulk_equality import SparkJoin
+    from earlyjoin.spark.bulk_keyed import KeyedJoin
+    from earlyjoin.spark.bulk_partitioned import PartitionedJoin
+
+    if bands(plan):
+        return BandedJoin(plan, sides, options)
+    if plan.condition.driver(Capability.HASHABLE) is None:
+        return PartitionedJoin(plan, sides, options)
+    if len(plan.condition.parts) > 1:
+        return KeyedJoin(plan, sides, options)
+    return SparkJoin(plan, sides)

@@ -1,0 +1,52 @@
+"""Spark's own join does the bulk: what it costs is what Spark costs; skew and broadcasts are Spark's business."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.spark.bulk import Sides, row_names
+from earlyjoin.spark.conditions import column_condition
+from earlyjoin.spark.exclusion import given_early, not_given_early
+from earlyjoin.spark.session import functions
+
+_SPARK_NAMES = {JoinType.SEMI: "left_semi", JoinType.ANTI: "left_anti"}
+
+
+class SparkJoin:
+    """``DataFrame.join`` of everything, less what the early phase gave out."""
+
+    name = "Spark's own join"
+
+    def __init__(self, plan: Plan, sides: Sides) -> None:
+        self._plan = plan
+        self._sides = sides
+
+    def explain(self) -> str:
+        return "Spark's own join on the equality, less the pairs of blocks that were joined early"
+
+    def rows(self) -> Any:
+        how = self._plan.how
+        joined = self._sides.left.join(
+            self._sides.right, column_condition(self._plan), _SPARK_NAMES.get(how, how.value)
+        )
+        if self._sides.tagged and how is JoinType.SEMI:
+            joined = self._without_early_rows(joined)
+        elif self._sides.tagged and how is not JoinType.ANTI:
+            joined = joined.where(not_given_early())
+        return joined.select(*row_names(self._plan))
+
+    def _without_early_rows(self, left: Any) -> Any:
+        """Left rows that met no partner in the early phase. The partners are few, and are sent to every task."""
+        partners = functions().broadcast(self._sides.early_right)
+        return left.join(partners, column_condition(self._plan) & given_early(), "left_anti")
+
+
+class NestedLoopJoin(SparkJoin):
+    """The same for conditions without an equality: Spark compares every pair of rows."""
+
+    name = "Spark's nested loop"
+
+    def explain(self) -> str:
+        return "Spark's own join without an equality: every pair of rows is compared"

@@ -1,0 +1,190 @@
+"""One run of a join on Spark: what is below the inputs, early phase, bulk; made together and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.spark.blocks import Blocks, tag_column
+from earlyjoin.spark.bulk import Bulk, Sides, choose_bulk, tag_name
+from earlyjoin.spark.delivery import COLLECTED_BYTES, Delivery
+from earlyjoin.spark.early import Early
+from earlyjoin.spark.exclusion import NO_TAG
+from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.options import SparkOptions
+from earlyjoin.spark.pairing import Pairing
+from earlyjoin.spark.scans import Below, Computed, examine
+from earlyjoin.spark.session import functions
+from earlyjoin.spark.types import output_frame, positional
+from earlyjoin.state.budget import Budget, MemoryLimit
+from earlyjoin.state.clock import Clock
+from earlyjoin.state.counters import Counters, Phase
+from earlyjoin.state.sizes import likely_row_nbytes
+
+_SMALL_INPUT_BYTES = 4 * 2**20
+_NAMES = ("left", "right")
+
+
+class Execution:
+    """Everything that exists while a join runs on Spark."""
+
+    def __init__(
+        self, plan: Plan, condition: Condition, frames: Sequence[Any], options: SparkOptions, jobs: Jobs, clock: Clock
+    ) -> None:
+        self.plan = plan
+        self.options = options
+        self.jobs = jobs
+        self.budget = Budget(MemoryLimit.parse(options.memory))
+        self.counters = Counters()
+        self.phase = Phase.ARRIVING
+        self.stop_asked = False
+        self.bulk_started = False
+        self._frames = [positional(frame, side) for side, frame in enumerate(frames)]
+        self._condition = condition
+        self._clock = clock
+        self._early: Early | None = None
+        self._below: list[Below] | None = None
+        self._early_rows: Iterator[pa.RecordBatch] | None = None
+        self.closed = False
+
+    # What is below
+
+    @property
+    def below(self) -> list[Below]:
+        """What each input is made of; looked up once, and only when it is asked for."""
+        if self._below is None:
+            self._below = [self.jobs.tagged(partial(examine, frame)) for frame in self._frames]
+        return self._below
+
+    @property
+    def no_early(self) -> str | None:
+        """Why there is no early phase; None when there is one."""
+        if not self.options.early:
+            return "it was switched off"
+        if self.plan.how is JoinType.ANTI:
+            return "which rows of an anti join stay alone shows at the end"
+        for name, below in zip(_NAMES, self.below, strict=True):
+            if isinstance(below, Computed):
+                return f"the {name} input has no blocks to choose from: {below.reason}"
+        return None
+
+    @property
+    def early(self) -> Early | None:
+        """The early phase, if there is one."""
+        if self._early is None and self.no_early is None:
+            blocks = [Blocks(below, self.options.seed, side) for side, below in enumerate(self._with_blocks())]
+            held, rest = self.budget.split(0.5)
+            self._early = Early(
+                self.plan,
+                self._frames,
+                blocks,
+                Pairing(self.plan, self._condition, rest),
+                self.jobs,
+                held.account("blocks joined early"),
+                self._clock,
+                self.options.early_share,
+            )
+        return self._early
+
+    def _with_blocks(self) -> list[Any]:
+        return [below for below in self.below if not isinstance(below, Computed)]
+
+    # Running
+
+    @property
+    def joined_early(self) -> Early | None:
+        """The early phase, if it has begun."""
+        return self._early
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """The result, batch by batch."""
+        yield from self.early_rows()
+        yield from self._run_bulk()
+
+    def early_rows(self) -> Iterator[pa.RecordBatch]:
+        """What the early phase finds and was not taken yet."""
+        if self._early_rows is None:
+            self._early_rows = self._run_early()
+        return self._early_rows
+
+    def _run_early(self) -> Iterator[pa.RecordBatch]:
+        early = self.early
+        if early is not None:
+            for batch in early.run(self._stopping):
+                self.counters.results[Phase.ARRIVING] += batch.num_rows
+                yield batch
+
+    def _run_bulk(self) -> Iterator[pa.RecordBatch]:
+        if self._stopping():
+            return
+        self.phase, self.bulk_started = Phase.CLEANUP, True
+        frame = self.bulk_frame()
+        delivery = Delivery(
+            frame, self.plan.output.schema, self.jobs, small=self._result_is_small(), stopping=self._stopping
+        )
+        for batch in delivery.batches():
+            self.counters.results[Phase.CLEANUP] += batch.num_rows
+            yield batch
+
+    def bulk_frame(self, *, everything: bool = False) -> Any:
+        """What the bulk gives, as a lazy DataFrame; it may look at its inputs first, which is a job of this query.
+
+        With ``everything`` it is the user's own: it can be had after the query has ended, and is not cancelled with it.
+        """
+        bulk = self.bulk(everything=everything)
+        return output_frame(self.plan, bulk.rows() if everything else self.jobs.tagged(bulk.rows))
+
+    def bulk(self, *, everything: bool = False) -> Bulk:
+        """What joins the rest; ``everything`` when nothing is to be left out."""
+        return choose_bulk(self.plan, self._sides(None if everything else self._early), self.options)
+
+    def close(self) -> None:
+        """Cancel whatever runs. Idempotent."""
+        if not self.closed:
+            self.closed = True
+            self.jobs.cancel()
+
+    def _sides(self, early: Early | None) -> Sides:
+        f = functions()
+        tagged = []
+        took = early is not None and (None not in early.glances or bool(early.chosen[0]))
+        for side, frame in enumerate(self._frames):
+            tag = f.lit(NO_TAG).cast("tinyint")
+            if early is not None and took:
+                tag = tag_column(early.glances[side], early.blocks[side], early.chosen[side])
+            tagged.append(frame.select("*", tag.alias(tag_name(side))))
+        if early is None or not took:
+            return Sides(tagged[0], tagged[1])
+        return Sides(tagged[0], tagged[1], early_right=self._early_right(early))
+
+    def _early_right(self, early: Early) -> Any:
+        """Right rows with a tag; only their files are read."""
+        f = functions()
+        holds = f.lit(False)
+        glance = early.glances[1]
+        if glance is not None:
+            holds = holds | glance.contains()
+        if early.chosen[1]:
+            holds = holds | early.blocks[1].read_filter(early.chosen[1])
+        return (
+            self._frames[1]
+            .where(holds)
+            .select("*", tag_column(glance, early.blocks[1], early.chosen[1]).alias(tag_name(1)))
+        )
+
+    def _result_is_small(self) -> bool:
+        """Is it known that the result fits this process several times over?"""
+        estimate = self._early.estimate.get(0) if self._early is not None else None
+        if estimate is not None:
+            return bool(estimate["high"] * likely_row_nbytes(self.plan.output.schema) <= COLLECTED_BYTES)
+        sizes = [below.nbytes for below in self.below]
+        return all(size is not None and size <= _SMALL_INPUT_BYTES for size in sizes)
+
+    def _stopping(self) -> bool:
+        return self.stop_asked

@@ -1,0 +1,64 @@
+"""``explain()`` of a join on Spark: what is done and why, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.spark.blocks import Blocks
+from earlyjoin.spark.execution import Execution
+from earlyjoin.spark.scans import Below, Computed, Files
+from earlyjoin.state.budget import format_bytes
+
+if TYPE_CHECKING:
+    from earlyjoin.spark.query import Query
+
+
+def explain(query: Query, execution: Execution) -> str:
+    """A few lines, one fact each."""
+    lines = [
+        ("join", f"{query.plan.how} on {query.plan.condition.text}"),
+        ("engine", f"spark {query.session_version}"),
+        ("early", _early(execution)),
+        ("bulk", execution.bulk(everything=True).explain()),
+        ("memory", f"{execution.budget.limit} in the driver; executors have what Spark gives them"),
+        *((name, _side(execution, side)) for side, name in enumerate(("left", "right"))),
+        ("estimate", _estimate(query)),
+        ("output", ", ".join(f"{field.name} {field.type}" for field in query.schema)),
+    ]
+    width = max(len(name) for name, _ in lines) + 2
+    return "\n".join(f"{name:<{width}}{text}" for name, text in lines)
+
+
+def _early(execution: Execution) -> str:
+    reason = execution.no_early
+    if reason is not None:
+        return f"none: {reason}; the first rows come when the bulk delivers"
+    glance = "" if execution.plan.how is JoinType.SEMI else "the first rows of a file of each side, then "
+    return f"{glance}blocks drawn at random, joined in the driver without a shuffle; the bulk skips their pairs"
+
+
+def _side(execution: Execution, side: int) -> str:
+    below = execution.below[side]
+    early = execution.early
+    columns = f"{len(execution.plan.schemas[side])} columns"
+    return f"{_described(below, None if early is None else early.blocks[side])}, {columns}"
+
+
+def _described(below: Below, blocks: Blocks | None) -> str:
+    if isinstance(below, Computed):
+        return f"no blocks: {below.reason}"
+    if not isinstance(below, Files):
+        return f"a table in memory of {format_bytes(below.nbytes)}, one block"
+    many = f", {blocks.count} blocks" if blocks is not None else ""
+    return f"{len(below.paths)} {below.format} files of {format_bytes(below.nbytes)}{many}"
+
+
+def _estimate(query: Query) -> str:
+    estimate = query.estimate
+    if estimate is None:
+        return f"none: {query.estimate_reason}"
+    return (
+        f"{estimate['rows']:,} rows, between {estimate['low']:,} and {estimate['high']:,} "
+        f"({estimate['confidence']:.0%} confidence)"
+    )

@@ -1,0 +1,85 @@
+"""Joins two tables in this process by the operators of the core: from tables to pairs of row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.choice import choose
+from earlyjoin.algorithms.output import OutputColumn, OutputSchema
+from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.protocol import Context, Plan, Step
+from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.keys import Int64
+from earlyjoin.state.budget import Budget
+from earlyjoin.state.spill import SpillDirectory
+
+_ROWS = ("\0row_left", "\0row_right")
+_SUFFIXES = ("\0left", "\0right")
+
+
+class Pairing:
+    """Finds the matching pairs of two tables with the schemas of the plan."""
+
+    def __init__(self, plan: Plan, condition: Condition, budget: Budget) -> None:
+        self._names = [
+            sorted({name for part in plan.condition.parts for name in part.columns[side]}) for side in range(plan.sides)
+        ]
+        self.positions = [
+            [plan.schemas[side].get_field_index(name) for name in names] for side, names in enumerate(self._names)
+        ]
+        """Of each side, where in the schema the columns are that the condition looks at."""
+        keys = make_plan(condition, *(self._key_schema(plan, side) for side in (0, 1)), suffixes=_SUFFIXES)
+        numbers = OutputSchema(
+            [
+                OutputColumn(pa.field(_ROWS[0], pa.int64()), (len(self._names[0]), None)),
+                OutputColumn(pa.field(_ROWS[1], pa.int64()), (None, len(self._names[1]))),
+            ]
+        )
+        self._plan = Plan(schemas=keys.schemas, condition=keys.condition, output=numbers, joined_row=numbers)
+        self._budget = budget
+
+    def pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
+        """Row numbers of all pairs that match."""
+        tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
+        return self.key_pairs(*tables)
+
+    def key_pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
+        """The same for tables of the key columns alone, in the order of ``positions``."""
+        tables = (left, right)
+        algorithm = choose(self._plan, self._budget.limit, sum(t.nbytes for t in tables), sum(map(len, tables))).name
+        spill = SpillDirectory()
+        operator = registry.create(algorithm, self._plan, Context(budget=self._budget, spill=spill))
+        found: list[pa.RecordBatch] = []
+        try:
+            arriving = (
+                operator.arrive(side, batch) for side, table in enumerate(tables) for batch in self._keys(side, table)
+            )
+            for steps in chain(arriving, (operator.end(side) for side in (0, 1)), _once(operator.finish)):
+                found += [self._plan.output.build(step.rows, step.index) for step in steps if step is not None]
+        finally:
+            operator.close()
+            spill.close()
+        i, j = ([batch.column(side).to_numpy() for batch in found] for side in (0, 1))
+        none = np.empty(0, dtype=np.int64)
+        return np.concatenate([none, *i]), np.concatenate([none, *j])
+
+    def _key_schema(self, plan: Plan, side: int) -> pa.Schema:
+        fields = [plan.schemas[side].field(position) for position in self.positions[side]]
+        return pa.schema([*fields, pa.field(_ROWS[side], pa.int64())])
+
+    def _keys(self, side: int, table: pa.Table) -> list[pa.RecordBatch]:
+        columns = list(table.columns)
+        columns.append(pa.chunked_array([pa.array(np.arange(len(table)))]))
+        keys = pa.Table.from_arrays(columns, schema=self._plan.schemas[side])
+        batches: list[pa.RecordBatch] = keys.combine_chunks().to_batches()
+        return batches
+
+
+def _once(call: Callable[[], Iterator[Step]]) -> Iterator[Iterator[Step]]:
+    """Called when its turn comes, not before."""
+    yield call()

@@ -1,0 +1,68 @@
+"""Between Spark's columns and the plan's: schemas in, output columns out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from earlyjoin.algorithms.output import OutputColumn
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.errors import InputError, UnsupportedError
+from earlyjoin.spark.bulk import PREFIXES
+from earlyjoin.spark.session import first_line, functions
+
+SIDES = ("left", "right")
+
+
+def positional(dataframe: Any, side: int) -> Any:
+    """The DataFrame with its columns named by position: no clash, also when it is joined with itself."""
+    return dataframe.toDF(*(f"{PREFIXES[side]}{position}" for position in range(len(dataframe.columns))))
+
+
+def arrow_schema(dataframe: Any, side: int) -> pa.Schema:
+    """The columns as Arrow has them when they are collected: timestamps in the zone of the session."""
+    if dataframe.isStreaming:
+        raise InputError(f"the {SIDES[side]} input is a stream; this version joins finite tables on Spark")
+    _check_collations(dataframe, side)
+    names = dataframe.columns
+    if not names:
+        raise InputError(f"the {SIDES[side]} input has no columns")
+    try:
+        schema = positional(dataframe, side).limit(0).toArrow().schema
+    except Exception as error:
+        raise UnsupportedError(
+            f"the {SIDES[side]} input has a column that cannot become Arrow: {first_line(error)}; "
+            "leave it out or cast it"
+        ) from error
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+
+
+def output_frame(plan: Plan, rows: Any) -> Any:
+    """Joined rows with columns by position, as the user sees them: names, one column for shared keys."""
+    return rows.select(*(_value(column).alias(column.field.name) for column in plan.output.columns))
+
+
+def output_batch(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch that Spark gave, with exactly the types of the plan."""
+    arrays = [
+        values if values.type == field.type else values.cast(field.type)
+        for values, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _value(column: OutputColumn) -> Any:
+    f = functions()
+    sources = [f.col(f"{PREFIXES[side]}{p}") for side, p in enumerate(column.position) if p is not None]
+    return sources[0] if len(sources) == 1 else f.coalesce(*sources)
+
+
+def _check_collations(dataframe: Any, side: int) -> None:
+    for field in dataframe.schema.fields:
+        collation = getattr(field.dataType, "collation", "UTF8_BINARY")
+        if collation != "UTF8_BINARY":
+            raise UnsupportedError(
+                f"column {field.name!r} of the {SIDES[side]} input is compared by collation {collation}; "
+                f"cast it to a plain string, or join with DataFrame.join"
+            )

@@ -1,0 +1,43 @@
+"""One Spark session for all tests of a process: starting one takes many seconds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def spark_settings() -> dict[str, str]:
+    """Settings of the session, each with its reason."""
+    return {
+        "spark.ui.enabled": "false",  # no port, no page that nobody opens
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",  # a handful of rows
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "America/New_York",  # not that of the machine, and with summer time
+    }
+
+
+def executors_environment() -> dict[str, str]:
+    """Executors need this Python, and this source."""
+    path = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    pyspark = pytest.importorskip("pyspark.sql")
+    os.environ.update(executors_environment())
+    builder = pyspark.SparkSession.builder.master("local[2]").appName("earlyjoin tests")
+    for name, value in spark_settings().items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")  # the tests provoke failures, which it would print at length
+    yield session
+    session.stop()
