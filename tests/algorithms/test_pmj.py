@@ -145,6 +145,16 @@ def test_an_uneven_split_is_kept(tmp_path: Path, split: float, parts: tuple[int,
     join.close()
 
 
+def test_a_row_larger_than_its_part_ends_the_split(tmp_path: Path) -> None:
+    schema = pa.schema([("k", pa.int64()), ("pad", pa.string())])
+    join = Join("pmj", schema, schema, tmp_path, memory="128KB", options={"split": 0.1})
+    rows = [{"k": n, "pad": "p" * 12_000} for n in range(8)]
+    found = join.arrive(0, pa.RecordBatch.from_pylist(rows, schema=schema))
+    found += join.arrive(1, pa.RecordBatch.from_pylist(rows, schema=schema)) + join.finish()
+    assert len(found) == 8
+    join.close()
+
+
 @pytest.mark.parametrize("split", [0.2, 0.8])
 def test_rows_that_come_in_the_ratio_of_the_split_fill_the_memory(tmp_path: Path, split: float) -> None:
     ratio = (round(10 * split), round(10 * (1 - split)))

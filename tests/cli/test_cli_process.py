@@ -88,12 +88,13 @@ def test_second_interruption_aborts(people: Path, items: Path, tmp_path: Path) -
         def interrupt(self) -> None:
             pass
 
+    before = signal.getsignal(signal.SIGINT)  # Spark's, when a session was started in this process
     with Interruption(Endless()) as interruption:  # type: ignore[arg-type]
         signal.raise_signal(signal.SIGINT)
         assert interruption.asked
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_query_that_does_not_stop_by_itself_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,9 @@ class SortJoin(SortJoinState):
     def _make_room(self, arriving: Arriving) -> None:
         """Memory is full: join what was not joined, and write everything."""
         if not any(map(len, self._gathered)):
+            if self._shares.is_split:
+                self._shares.give_up_split()
+                return
             raise too_large(batch_nbytes(arriving.batch.slice(arriving.offset, 1)), self.context.budget.limit)
         self._flush_due = True
         if self.early and self._unjoined():

@@ -11,7 +11,7 @@ they can be. A budget in rows counts rows alone, so that a sweep in memory and a
 
 *Split*: with ``split`` given, the rows of each side stay inside their own part. Both sides are still written together,
 so a pair of runs has at most ``split`` of the rows from the left, and is written as soon as one part is full. When a
-side has ended, its part goes to the other.
+side has ended, its part goes to the other. A row that is larger than the part of its side ends the split.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SortShares:
         # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
         runs = self._making_runs
         self.sweeping, rows = (runs, runs) if budget.limit.bytes is None else runs.split(_SWEEP_SHARE)
-        self._is_split = split is not None
+        self.is_split = split is not None
         self.gathering: tuple[Budget, ...] = rows.split(split) if split is not None else (rows,) * sides
 
     def prepare_for(self, limit: MemoryLimit) -> None:
@@ -81,5 +81,11 @@ class SortShares:
     def end(self, side: int) -> None:
         """No more rows of a side will come."""
         self.ended[side] = True
-        if self._is_split:
+        if self.is_split:
             self.gathering[1 - side].reshare(lambda whole: whole)
+
+    def give_up_split(self) -> None:
+        """A part is too small for a row of its side: from now on both use all of it."""
+        self.is_split = False
+        for part in self.gathering:
+            part.reshare(lambda whole: whole)

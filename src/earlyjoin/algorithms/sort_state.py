@@ -211,6 +211,7 @@ class SortJoinState(Operator):
                 "phase": self.phase.value,
                 "finishing": self._finishing,
                 "ended": list(self._shares.ended),
+                "split": self._shares.is_split,
                 "over": self._over,
                 "flush_due": self._flush_due,
                 "unmatched": list(self._unmatched),
@@ -259,6 +260,8 @@ class SortJoinState(Operator):
         self.phase, self._finishing = Phase(values["phase"]), values["finishing"]
         for ended in np.flatnonzero(values["ended"]):
             self._shares.end(int(ended))
+        if self._shares.is_split and not values["split"]:
+            self._shares.give_up_split()
         self._over, self._flush_due, self._unmatched = values["over"], values["flush_due"], list(values["unmatched"])
         self._order.restore(values["order"])
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):

@@ -15,9 +15,10 @@ _OVERHEAD_BYTES = 64
 
 def predicted(sources: Sequence[Source], execution: Execution, algorithm: str) -> Prediction | None:
     """The prediction, or None when sizes are unknown or no formula fits the algorithm."""
-    rows = [source.rows_hint for source in sources]
+    if len(sources) != 2:
+        return None
+    left, right = (source.rows_hint for source in sources)
     memory = _memory_rows(sources, execution)
-    left, right = rows
     if left is None or right is None or memory is None:
         return None
     build = execution.operator.build_side

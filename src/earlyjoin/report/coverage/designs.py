@@ -150,7 +150,7 @@ def _diagonal(drawn: Drawn) -> Iterator[_Answer]:
 class _Forgetting(ProgressiveMergeJoin):
     """PMJ that forgets a block instead of writing it: after it was joined in memory no estimate looks at it again."""
 
-    def _flush(self) -> None:
+    def _make_runs(self, *, all_rows: bool = False) -> None:
         self._flush_due = False
         for side in self._gathered:
             side.clear()
@@ -171,8 +171,7 @@ def _pmj(drawn: Drawn) -> Iterator[_Answer]:
 
     listener = BlockEstimate(_KINDS, measuring, _FOLLOWED)
     with tempfile.TemporaryDirectory() as directory:
-        # An eighth of the memory is for reading runs.
-        memory = MemoryLimit(rows=-(-8 * (LEFT_ROWS + RIGHT_ROWS) // BLOCKS // 7))
+        memory = MemoryLimit(rows=-(-(LEFT_ROWS + RIGHT_ROWS) // BLOCKS))
         context = Context(budget=Budget(memory), spill=SpillDirectory(directory))
         operator = _Forgetting(plan, context)
         assert operator.joined_blocks is not None
