@@ -11,9 +11,7 @@
 from __future__ import annotations
 
 import os
-import threading
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,19 +29,22 @@ from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
-from earlyjoin.state.life import Progress, State, Stopwatch, summary
+from earlyjoin.state.life import Progress, State
+from earlyjoin.state.running_query import RunningQuery
 from earlyjoin.state.snapshot import Snapshot
 
 __all__ = ["Query", "State"]
 
 
-class Query:
+class Query(RunningQuery):
     """A join of two inputs, or of many, in this process.
 
     Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that
     ``head`` has shown are given out again. Use it as a context manager, or let it run to its end, to have memory and
     files given back at once.
     """
+
+    engine = "local"
 
     def __init__(
         self,
@@ -53,22 +54,15 @@ class Query:
         *,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__(clock if clock is not None else RealClock())
         self.options = options if options is not None else JoinOptions()
         self.sources = tuple(widened(source) for source in sources)
         self.condition = condition
         schemas = [source.schema for source in self.sources]
         self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)
         self.choice = self._choose()
-        self.state = State.NEW
-        self._clock = clock if clock is not None else RealClock()
-        self._watch = Stopwatch(self._clock)
         self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock)
-        self._shown: list[pa.RecordBatch] = []
-        self._running: Iterator[pa.RecordBatch] | None = None
-        self._stop_asked = False
-        self._stepping = threading.Lock()
-        # A query that is dropped without being closed must not keep its readers and files.
-        self._finalizer = weakref.finalize(self, self._execution.close)
+        self._begin(self._execution)
 
     @property
     def schema(self) -> pa.Schema:
@@ -96,15 +90,7 @@ class Query:
             estimates=self.estimates,
         )
 
-    @property
-    def estimate(self) -> dict[str, Any] | None:
-        """Size of the whole result: ``rows``, the interval ``low`` to ``high``, and its ``confidence``.
-
-        None while nothing can be said; ``estimate_reason`` tells why. Exact once the query has finished.
-        """
-        if self.state is State.FINISHED:
-            rows = self._watch.rows
-            return {"rows": rows, "low": rows, "high": rows, "confidence": 1.0}
+    def _estimated(self) -> dict[str, Any] | None:
         return self._execution.estimating.get(self._watch.rows)
 
     @property
@@ -119,25 +105,6 @@ class Query:
         None while nothing can be said. Exact once the query has finished; then None is the mean of no rows.
         """
         return self._execution.estimating.aggregates(finished=self.state is State.FINISHED)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The result as it is found. Iterating again goes on where the last iteration stopped."""
-        while (batch := self._next()) is not None:
-            yield batch
-
-    def head(self, rows: int) -> pa.Table:
-        """The first rows, as soon as so many are found; iterating afterwards gives them out again."""
-        if rows < 0:
-            raise InputError(f"head needs 0 rows or more, got {rows}")
-        taken: list[pa.RecordBatch] = []
-        while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
-            taken.append(batch)
-        self._shown = taken + self._shown
-        return pa.Table.from_batches(taken, schema=self.schema).slice(0, rows)
-
-    def to_arrow(self) -> pa.Table:
-        """All rows that are still to come, as a table."""
-        return pa.Table.from_batches(list(self), schema=self.schema)
 
     def to_df(self) -> Any:
         """A Spark DataFrame of the result: of joins on Spark alone."""
@@ -165,35 +132,6 @@ class Query:
             self.close()
             raise
         return written
-
-    def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
-        """Like iterating, but stops the query once so many rows were given out."""
-        left = rows
-        while left is None or left > 0:
-            batch = self._next(left)
-            if batch is None:
-                return
-            if left is not None:
-                left -= batch.num_rows
-            yield batch
-        self.stop()
-
-    def interrupt(self) -> None:
-        """Ask the query to stop, and return at once: whoever iterates sees its end soon, also when it waits for input.
-
-        Takes no lock and frees nothing, so that a signal handler may call it.
-        """
-        self._stop_asked = self._execution.stop_asked = True
-
-    def stop(self) -> None:
-        """End the query after the batch in hand. May be called from another thread; what was given out stays valid."""
-        self.interrupt()
-        # Whoever is in the middle of a batch ends the query itself when it sees the flag.
-        if self._stepping.acquire(blocking=False):
-            try:
-                self._end(State.STOPPED)
-            finally:
-                self._stepping.release()
 
     def switch_reading(self, *rows: int) -> None:
         """From now on read so many rows of the first input for so many of the second (and of the third, …)."""
@@ -255,28 +193,6 @@ class Query:
         """What will be done and why, in words."""
         return explaining.explain(self, self._execution)
 
-    def summary(self) -> dict[str, Any]:
-        """What was done, as plain values (see the README for the fields)."""
-        return summary(
-            engine="local",
-            algorithm=self.algorithm,
-            watch=self._watch,
-            counters=self._execution.counters,
-            budget=self._execution.budget,
-            estimate=self.estimate,
-            estimates=self.estimates,
-        )
-
-    def close(self) -> None:
-        """Give memory and files back. Idempotent; a running query is stopped."""
-        self.stop()
-
-    def __enter__(self) -> Query:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _choose(self) -> Choice:
         if self.options.algorithm != "auto":
             return Choice(self.options.algorithm, "as asked")
@@ -286,43 +202,6 @@ class Query:
             _total([source.bytes_hint for source in self.sources]),
             _total([source.rows_hint for source in self.sources]),
         )
-
-    def _next(self, most: int | None = None) -> pa.RecordBatch | None:
-        """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
-        if self._shown:
-            return self._shown.pop(0).slice(0, most)
-        with self._stepping:
-            return self._step(most) if self.state in (State.NEW, State.RUNNING) else None
-
-    def _step(self, most: int | None) -> pa.RecordBatch | None:
-        self._watch.start()
-        self.state = State.RUNNING
-        if self._running is None:
-            self._running = self._execution.run()
-        try:
-            batch = None if self._stop_asked else next(self._running, None)
-        except Exception:
-            self._end(State.FAILED)
-            raise
-        except BaseException:
-            self._end(State.STOPPED)
-            raise
-        if batch is None:
-            self._end(State.STOPPED if self._stop_asked else State.FINISHED)
-        else:
-            batch = batch.slice(0, most)
-            self._watch.count(batch.num_rows)
-        return batch
-
-    def _end(self, state: State) -> None:
-        if self.state in (State.NEW, State.RUNNING):
-            self.state = state
-            self._watch.stop()
-            try:
-                if self._running is not None:
-                    self._running.close()  # type: ignore[attr-defined]
-            finally:
-                self._finalizer()
 
 
 def _total(hints: list[int | None]) -> int | None:

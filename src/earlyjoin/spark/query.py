@@ -10,9 +10,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import weakref
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -30,17 +27,21 @@ from earlyjoin.spark.session import session_of
 from earlyjoin.spark.types import arrow_schema
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
-from earlyjoin.state.life import Progress, State, Stopwatch, summary
+from earlyjoin.state.life import Progress, State
+from earlyjoin.state.running_query import RunningQuery
 
 __all__ = ["Query", "State"]
 
 
-class Query:
+class Query(RunningQuery):
     """A join of two Spark DataFrames.
 
     Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that ``head``
     has shown are given out again. Use it as a context manager, or let it run to its end, so that no job goes on.
     """
+
+    engine = "spark"
+    cancelling_fails = True
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Query:
         *,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__(clock if clock is not None else RealClock())
         self.options = options if options is not None else SparkOptions()
         self.condition = condition
         self._jobs = Jobs(session_of(left))
@@ -61,14 +63,8 @@ class Query:
                 f"where: {self.plan.condition.filters[0]} is an Arrow expression, which Spark cannot evaluate; "
                 "filter the inputs before, or the result with to_df().where(...)"
             )
-        self.state = State.NEW
-        self._clock = clock if clock is not None else RealClock()
-        self._watch = Stopwatch(self._clock)
         self._execution = Execution(self.plan, condition, (left, right), self.options, self._jobs, self._clock)
-        self._shown: list[pa.RecordBatch] = []
-        self._running: Iterator[pa.RecordBatch] | None = None
-        self._stepping = threading.Lock()
-        self._finalizer = weakref.finalize(self, self._execution.close)
+        self._begin(self._execution)
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,15 +98,7 @@ class Query:
             estimate=self.estimate,
         )
 
-    @property
-    def estimate(self) -> dict[str, Any] | None:
-        """Size of the whole result: ``rows``, the interval ``low`` to ``high``, and its ``confidence``.
-
-        None while nothing can be said; ``estimate_reason`` tells why. Exact once the query has finished.
-        """
-        if self.state is State.FINISHED:
-            rows = self._watch.rows
-            return {"rows": rows, "low": rows, "high": rows, "confidence": 1.0}
+    def _estimated(self) -> dict[str, Any] | None:
         early = self._execution.joined_early
         if early is None or self.plan.how is not JoinType.INNER:
             return None
@@ -131,30 +119,6 @@ class Query:
             return f"no blocks are joined early, because {reason}"
         early = self._execution.joined_early
         return early.why_no_estimate if early is not None else "no blocks were joined yet"
-
-    @property
-    def estimates(self) -> dict[str, dict[str, Any] | None]:
-        """Aggregates over the result are estimated by the local engine alone: there are none."""
-        return {}
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The result as it is found. Iterating again goes on where the last iteration stopped."""
-        while (batch := self._next()) is not None:
-            yield batch
-
-    def head(self, rows: int) -> pa.Table:
-        """The first rows, as soon as so many are found; iterating afterwards gives them out again."""
-        if rows < 0:
-            raise InputError(f"head needs 0 rows or more, got {rows}")
-        taken: list[pa.RecordBatch] = []
-        while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
-            taken.append(batch)
-        self._shown = taken + self._shown
-        return pa.Table.from_batches(taken, schema=self.schema).slice(0, rows)
-
-    def to_arrow(self) -> pa.Table:
-        """All rows that are still to come, as a table."""
-        return pa.Table.from_batches(list(self), schema=self.schema)
 
     def to_df(self) -> Any:
         """The full result as a lazy Spark DataFrame, whatever was given out already.
@@ -191,96 +155,20 @@ class Query:
         self._end(State.FINISHED)
         return written
 
-    def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
-        """Like iterating, but stops the query once so many rows were given out."""
-        left = rows
-        while left is None or left > 0:
-            batch = self._next(left)
-            if batch is None:
-                return
-            if left is not None:
-                left -= batch.num_rows
-            yield batch
-        self.stop()
-
-    def interrupt(self) -> None:
-        """Ask the query to stop, and return at once: whoever iterates sees its end soon."""
-        self._execution.stop_asked = True
-
     def stop(self) -> None:
         """Cancel the query's Spark jobs and end it. May be called from another thread; what was given out is valid."""
         self.interrupt()
         if self.state in (State.NEW, State.RUNNING):
             self._jobs.cancel()
-        if self._stepping.acquire(blocking=False):
-            try:
-                self._end(State.STOPPED)
-            finally:
-                self._stepping.release()
+        super().stop()
 
     def explain(self) -> str:
         """What will be done and why, in words."""
         return explaining.explain(self, self._execution)
 
-    def summary(self) -> dict[str, Any]:
-        """What was done, as plain values (see the README for the fields)."""
-        return summary(
-            engine="spark",
-            algorithm=self.algorithm,
-            watch=self._watch,
-            counters=self._execution.counters,
-            budget=self._execution.budget,
-            estimate=self.estimate,
-            estimates=self.estimates,
-        )
-
-    def close(self) -> None:
-        """Give everything back. Idempotent; a running query is stopped."""
-        self.stop()
-
-    def __enter__(self) -> Query:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _next(self, most: int | None = None) -> pa.RecordBatch | None:
-        if self._shown:
-            return self._shown.pop(0).slice(0, most)
-        with self._stepping:
-            return self._step(most) if self.state in (State.NEW, State.RUNNING) else None
-
-    def _step(self, most: int | None) -> pa.RecordBatch | None:
-        self._start()
-        assert self._running is not None
-        try:
-            batch = None if self._execution.stop_asked else next(self._running, None)
-        except Exception:
-            if self._execution.stop_asked:  # a job that was cancelled fails, which is what was wanted
-                self._end(State.STOPPED)
-                return None
-            self._end(State.FAILED)
-            raise
-        except BaseException:
-            self._end(State.STOPPED)
-            raise
-        if batch is None:
-            self._end(State.STOPPED if self._execution.stop_asked else State.FINISHED)
-        else:
-            batch = batch.slice(0, most)
-            self._watch.count(batch.num_rows)
-        return batch
-
-    def _start(self) -> None:
-        self._watch.start()
-        self.state = State.RUNNING
-        if self._running is None:
-            self._running = self._execution.run()
-
     def _early_batches(self) -> list[pa.RecordBatch]:
         """The rest of the early phase."""
-        self._watch.start()
-        self.state = State.RUNNING
+        self._start()
         batches = []
         for batch in self._execution.early_rows():
             self._watch.count(batch.num_rows)
@@ -316,13 +204,3 @@ class Query:
     def _spark_rows(self, table: pa.Table, schema: Any) -> Any:
         """Rows of this process as a DataFrame of exactly the types that Spark would give."""
         return self._jobs.tagged(lambda: self._jobs.session.createDataFrame(table, schema=schema))
-
-    def _end(self, state: State) -> None:
-        if self.state in (State.NEW, State.RUNNING):
-            self.state = state
-            self._watch.stop()
-            try:
-                if self._running is not None:
-                    self._running.close()  # type: ignore[attr-defined]
-            finally:
-                self._finalizer()

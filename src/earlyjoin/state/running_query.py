@@ -1,0 +1,209 @@
+"""A query that gives out batches, whatever engine runs it: iterate, head, limit, stop, close.
+
+An engine adds how the work is done (its *execution*), what it knows of the size, and what only it can do.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Protocol, Self
+
+import pyarrow as pa
+
+from earlyjoin.errors import InputError
+from earlyjoin.state.budget import Budget
+from earlyjoin.state.clock import Clock
+from earlyjoin.state.counters import Counters
+from earlyjoin.state.life import Progress, State, Stopwatch, summary
+
+
+class Work(Protocol):
+    """What an engine does for a query."""
+
+    stop_asked: bool
+    """Has somebody asked to stop? It looks here often."""
+    counters: Counters
+    budget: Budget
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """The result, batch by batch."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back. Idempotent."""
+        ...
+
+
+class RunningQuery(ABC):
+    """See the module. A subclass makes its work and hands it to ``_begin``."""
+
+    engine: ClassVar[str]
+    cancelling_fails: ClassVar[bool] = False
+    """Does work that is cancelled raise an error? Then one that comes after ``stop`` is the end that was wanted."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.state = State.NEW
+        self._clock = clock
+        self._watch = Stopwatch(clock)
+        self._shown: list[pa.RecordBatch] = []
+        self._running: Iterator[pa.RecordBatch] | None = None
+        self._stepping = threading.Lock()
+
+    def _begin(self, work: Work) -> None:
+        self._work = work
+        # A query that is dropped without being closed must not keep its readers, jobs and files.
+        self._finalizer = weakref.finalize(self, work.close)
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+
+    @property
+    @abstractmethod
+    def algorithm(self) -> str:
+        """The name of the algorithm in use."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> Progress:
+        """How far the query is. May be asked from another thread."""
+
+    @abstractmethod
+    def _estimated(self) -> dict[str, Any] | None:
+        """The estimate of a query that has not finished."""
+
+    @property
+    def estimate(self) -> dict[str, Any] | None:
+        """Size of the whole result: ``rows``, the interval ``low`` to ``high``, and its ``confidence``.
+
+        None while nothing can be said; ``estimate_reason`` tells why. Exact once the query has finished.
+        """
+        if self.state is State.FINISHED:
+            rows = self._watch.rows
+            return {"rows": rows, "low": rows, "high": rows, "confidence": 1.0}
+        return self._estimated()
+
+    @property
+    def estimates(self) -> dict[str, dict[str, Any] | None]:
+        """The aggregates that were asked, by name: ``value``, ``low``, ``high`` and ``confidence`` of each.
+
+        None while nothing can be said. Exact once the query has finished; then None is the mean of no rows.
+        """
+        return {}
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The result as it is found. Iterating again goes on where the last iteration stopped."""
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def head(self, rows: int) -> pa.Table:
+        """The first rows, as soon as so many are found; iterating afterwards gives them out again."""
+        if rows < 0:
+            raise InputError(f"head needs 0 rows or more, got {rows}")
+        taken: list[pa.RecordBatch] = []
+        while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
+            taken.append(batch)
+        self._shown = taken + self._shown
+        return pa.Table.from_batches(taken, schema=self.schema).slice(0, rows)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows that are still to come, as a table."""
+        return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
+        """Like iterating, but stops the query once so many rows were given out."""
+        left = rows
+        while left is None or left > 0:
+            batch = self._next(left)
+            if batch is None:
+                return
+            if left is not None:
+                left -= batch.num_rows
+            yield batch
+        self.stop()
+
+    def interrupt(self) -> None:
+        """Ask the query to stop, and return at once: whoever iterates sees its end soon, also when it waits for input.
+
+        Takes no lock and frees nothing, so that a signal handler may call it.
+        """
+        self._work.stop_asked = True
+
+    def stop(self) -> None:
+        """End the query after the batch in hand. May be called from another thread; what was given out stays valid."""
+        self.interrupt()
+        # Whoever is in the middle of a batch ends the query itself when it sees the flag.
+        if self._stepping.acquire(blocking=False):
+            try:
+                self._end(State.STOPPED)
+            finally:
+                self._stepping.release()
+
+    def close(self) -> None:
+        """Give everything back. Idempotent; a running query is stopped."""
+        self.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def summary(self) -> dict[str, Any]:
+        """What was done, as plain values (see the README for the fields)."""
+        return summary(
+            engine=self.engine,
+            algorithm=self.algorithm,
+            watch=self._watch,
+            counters=self._work.counters,
+            budget=self._work.budget,
+            estimate=self.estimate,
+            estimates=self.estimates,
+        )
+
+    def _next(self, most: int | None = None) -> pa.RecordBatch | None:
+        """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
+        if self._shown:
+            return self._shown.pop(0).slice(0, most)
+        with self._stepping:
+            return self._step(most) if self.state in (State.NEW, State.RUNNING) else None
+
+    def _step(self, most: int | None) -> pa.RecordBatch | None:
+        self._start()
+        if self._running is None:
+            self._running = self._work.run()
+        try:
+            batch = None if self._work.stop_asked else next(self._running, None)
+        except Exception:
+            if self.cancelling_fails and self._work.stop_asked:
+                self._end(State.STOPPED)
+                return None
+            self._end(State.FAILED)
+            raise
+        except BaseException:
+            self._end(State.STOPPED)
+            raise
+        if batch is None:
+            self._end(State.STOPPED if self._work.stop_asked else State.FINISHED)
+        else:
+            batch = batch.slice(0, most)
+            self._watch.count(batch.num_rows)
+        return batch
+
+    def _start(self) -> None:
+        self._watch.start()
+        self.state = State.RUNNING
+
+    def _end(self, state: State) -> None:
+        if self.state in (State.NEW, State.RUNNING):
+            self.state = state
+            self._watch.stop()
+            try:
+                if self._running is not None:
+                    self._running.close()  # type: ignore[attr-defined]
+            finally:
+                self._finalizer()
