@@ -25,7 +25,7 @@ def exceeds(a: Any, b: Any, eps: Any) -> bool:
     raise NotImplementedError("for use in kernels")
 
 
-@overload(exceeds, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@overload(exceeds)  # type: ignore[untyped-decorator, unused-ignore]
 def _exceeds(a, b, eps):  # type: ignore[no-untyped-def]
     if isinstance(a, types.Float):
         return lambda a, b, eps: a - b > eps

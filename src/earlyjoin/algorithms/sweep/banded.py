@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from earlyjoin.algorithms.sweep.base import SweepArea, SweepCursor, SweepOrder, SweepWords
-from earlyjoin.algorithms.sweep.elements import Elements, flags, matchable
+from earlyjoin.algorithms.sweep.base import SweepCursor, SweepOrder, SweepWords
+from earlyjoin.algorithms.sweep.elements import Elements, StoredArea, flags, matchable
 from earlyjoin.kernels import sweep_ranges as kernels
 from earlyjoin.predicates.keys import Int64, Keys
 from earlyjoin.state.budget import Account
@@ -21,7 +21,7 @@ class FirstWordOrder(SweepOrder):
         return np.where(keys.valid, first, 0.0)  # a NaN has no place in an order
 
 
-class BandArea(SweepArea):
+class BandArea(StoredArea[Elements]):
     """One sorted column; what matches a word is a range of it, and exactly that: rounded subtraction is monotonous."""
 
     def __init__(self, account: Account, eps: int | float) -> None:
@@ -42,16 +42,6 @@ class BandArea(SweepArea):
     def expire(self, frontier: int | float) -> None:
         words = self._elements.column(0)
         self._elements.drop(kernels.first_within(words, words.dtype.type(frontier), self._eps, 0))
-
-    def clear(self) -> None:
-        self._elements.clear()
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    @property
-    def nbytes(self) -> int:
-        return self._elements.nbytes
 
     @property
     def handles(self) -> Int64:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from earlyjoin.algorithms.sweep.base import SweepArea
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Account
@@ -111,6 +112,40 @@ class Elements:
                 continue
             part.clear()
             self._parts[number] = smaller
+
+
+class Store(Protocol):
+    """What keeps the elements of an area."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything and give the memory back."""
+        ...
+
+
+StoreOf = TypeVar("StoreOf", bound=Store)
+
+
+class StoredArea(SweepArea, Generic[StoreOf]):
+    """An area that is its elements, and nothing else."""
+
+    _elements: StoreOf
+
+    def clear(self) -> None:
+        self._elements.clear()
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    @property
+    def nbytes(self) -> int:
+        return self._elements.nbytes
 
 
 def matchable(keys: Keys, handles: Int64) -> tuple[Keys, Int64]:

@@ -10,8 +10,8 @@ from typing import cast
 
 import numpy as np
 
-from earlyjoin.algorithms.sweep.base import SweepArea, SweepCursor, SweepWords
-from earlyjoin.algorithms.sweep.elements import Elements, flags, matchable
+from earlyjoin.algorithms.sweep.base import SweepCursor, SweepWords
+from earlyjoin.algorithms.sweep.elements import Elements, StoredArea, flags, matchable
 from earlyjoin.algorithms.sweep.wide import WideElements, asking
 from earlyjoin.kernels import sweep_ranges, sweep_wide
 from earlyjoin.predicates.base import LEFT
@@ -29,7 +29,7 @@ def _seen_from(side: int, op: Operator) -> Operator:
     return op if side == LEFT else _FLIPPED[op]
 
 
-class OrderArea(SweepArea):
+class OrderArea(StoredArea[Elements]):
     """One sorted column of one-word keys."""
 
     def __init__(self, account: Account, side: int, op: Operator) -> None:
@@ -54,22 +54,12 @@ class OrderArea(SweepArea):
             words = self._elements.column(0)
             self._elements.drop(sweep_ranges.first_within(words, np.int64(frontier), np.int64(0), 0))
 
-    def clear(self) -> None:
-        self._elements.clear()
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    @property
-    def nbytes(self) -> int:
-        return self._elements.nbytes
-
     @property
     def handles(self) -> Int64:
         return self._elements.column(1)
 
 
-class WideOrderArea(SweepArea):
+class WideOrderArea(StoredArea[WideElements]):
     """Keys of several words or with bytes: swept by the first word; elements that share it are kept sorted by all."""
 
     def __init__(self, account: Account, side: int, op: Operator, width: int) -> None:
@@ -94,16 +84,6 @@ class WideOrderArea(SweepArea):
         if self._expires:
             sweep = self._elements.stored()[0]
             self._elements.drop(sweep_ranges.first_within(sweep, np.int64(frontier), np.int64(0), 0))
-
-    def clear(self) -> None:
-        self._elements.clear()
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    @property
-    def nbytes(self) -> int:
-        return self._elements.nbytes
 
     @property
     def handles(self) -> Int64:

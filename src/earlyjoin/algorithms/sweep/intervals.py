@@ -10,8 +10,8 @@ from typing import cast
 
 import numpy as np
 
-from earlyjoin.algorithms.sweep.base import SweepArea, SweepCursor, SweepWords
-from earlyjoin.algorithms.sweep.elements import Elements, flags, matchable
+from earlyjoin.algorithms.sweep.base import SweepCursor, SweepWords
+from earlyjoin.algorithms.sweep.elements import Elements, StoredArea, flags, matchable
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.kernels import sweep_overlaps as kernels
 from earlyjoin.predicates.keys import Int64, Keys
@@ -22,7 +22,7 @@ _FEW = 256
 _LOWS, _HIGHS, _TOPS, _HANDLES = range(4)
 
 
-class IntervalArea(SweepArea):
+class IntervalArea(StoredArea[Elements]):
     """Intervals by start, with an index of ends."""
 
     def __init__(self, account: Account, *, closed: bool) -> None:
@@ -71,15 +71,8 @@ class IntervalArea(SweepArea):
         self._due = 2 * len(alive) + _FEW
 
     def clear(self) -> None:
-        self._elements.clear()
+        super().clear()
         self._frontier = None
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    @property
-    def nbytes(self) -> int:
-        return self._elements.nbytes
 
     @property
     def handles(self) -> Int64:

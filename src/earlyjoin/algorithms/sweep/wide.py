@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from earlyjoin.algorithms.sweep.base import SweepArea, SweepCursor, SweepOrder, SweepWords
-from earlyjoin.algorithms.sweep.elements import Elements, flags, matchable
+from earlyjoin.algorithms.sweep.base import SweepCursor, SweepOrder, SweepWords
+from earlyjoin.algorithms.sweep.elements import Elements, StoredArea, flags, matchable
 from earlyjoin.kernels import sweep_ranges, sweep_wide
 from earlyjoin.predicates.keys import Int64, Keys
 from earlyjoin.state.budget import Account
@@ -101,7 +101,7 @@ def asking(keys: Keys) -> sweep_wide.Asking:
     return cast(Int64, keys.words), offsets, data, flags(keys.valid)
 
 
-class WideEqualArea(SweepArea):
+class WideEqualArea(StoredArea[WideElements]):
     """Equality of several words, or of bytes; u goes when its sweep word lies below the frontier."""
 
     def __init__(self, account: Account, width: int) -> None:
@@ -122,16 +122,6 @@ class WideEqualArea(SweepArea):
     def expire(self, frontier: int | float) -> None:
         sweep = self._elements.stored()[0]
         self._elements.drop(sweep_ranges.first_within(sweep, np.int64(frontier), np.int64(0), 0))
-
-    def clear(self) -> None:
-        self._elements.clear()
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    @property
-    def nbytes(self) -> int:
-        return self._elements.nbytes
 
     @property
     def handles(self) -> Int64:
