@@ -174,9 +174,10 @@ class PartitionedHashJoin(Operator):
         return self.resume()
 
     def react(self, work: Slice) -> Iterator[Step]:
-        """Work on the task in hand, or on the next one, until the slice is over."""
+        """Work on the task in hand, or on the next one, until the slice is over; with whole tasks, until its end."""
         self.phase = Phase.REACTIVE
-        while not work.over:
+        whole = self.set.hand_over == "task"
+        while not work.over or (whole and self.task is not None):
             if self.task is None:
                 self.task = self.next_task()
                 if self.task is None:

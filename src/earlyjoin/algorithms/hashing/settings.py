@@ -38,6 +38,10 @@ class HashSettings(OperatorOptions):
     build_side: str | None = option(
         None, "the input to keep in memory if possible, R in the papers (auto: the smaller)", of=("left", "right")
     )
+    hand_over: str = option(
+        "step", "when work on disk makes way for rows that have come: after a step, or at the end of the task (RPJ)",
+        of=("step", "task"),
+    )  # fmt: skip
 
     def check(self) -> None:
         """The one-side is what is kept in memory."""

@@ -47,7 +47,7 @@ def streams(setting: Setting, network: str, scale: float, seed: int) -> tuple[li
     """
     rng = np.random.default_rng([seed, setting.speed])
     rows = max(1000, round(ROWS * scale))
-    each = max(1, round(VALUES * scale / PARTITIONS))
+    each = VALUES // PARTITIONS
     sides = (rng.random(rows) >= setting.speed / (setting.speed + 1)).astype(np.int64)
     first = np.linspace(0.01, 0.09, PARTITIONS)
     # PAPER UNCLEAR: "reverse" is printed as P(20 − j); partition 20 would have no counterpart, so it must be 21 − j.
