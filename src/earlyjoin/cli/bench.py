@@ -11,7 +11,7 @@ from earlyjoin.cli.arguments import EXIT_DONE
 from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench import BENCHMARKS
-from earlyjoin.report.bench.measuring import Outcome
+from earlyjoin.report.bench.measuring import Outcome, TableOutcome
 from earlyjoin.report.bench.tpch import default_directory
 
 
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
         if name not in BENCHMARKS:
             raise InputError(f"unknown benchmark {name!r}; choose from: {', '.join(BENCHMARKS)}")
     directory = Path(options.data) if options.data is not None else default_directory()
-    outcomes = []
+    outcomes: list[Outcome | TableOutcome] = []
     for name in names:
         missing = BENCHMARKS[name].missing()
         if missing is not None and not options.names:
@@ -41,7 +41,10 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _text(outcome: Outcome) -> str:
+def _text(outcome: Outcome | TableOutcome) -> str:
+    if isinstance(outcome, TableOutcome):
+        table = aligned(outcome.header, outcome.rows, right=range(1, len(outcome.header)))
+        return "\n".join([f"{outcome.name}: {outcome.title}", table, *outcome.notes])
     rows = []
     for engine in outcome.timings:
         row = [engine]

@@ -33,8 +33,9 @@ from earlyjoin.state.spill import SpillDirectory
 _INPUT_SHARE = 1 / 8
 _SMALL_INPUT_SHARE = 3 / 16
 _SMALL_BYTES = 32 * 10**6
-"""A small memory gives a larger part to its input buffer: very short batches cost more time than the memory gains."""
+"""A small memory gives larger parts to input and output: very short batches cost more time than the memory gains."""
 _OUTPUT_SHARE = 1 / 16
+_SMALL_OUTPUT_SHARE = 1 / 8
 _FIRST_ROWS = 4096
 
 
@@ -62,10 +63,11 @@ class Execution:
         self._options = options
         small = self.budget.limit.bytes is not None and self.budget.limit.bytes < _SMALL_BYTES
         input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
+        self._output_share = _SMALL_OUTPUT_SHARE if small else _OUTPUT_SHARE
         self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
         output_budget = None
         if rest.limit.bytes is not None:
-            output_budget, rest = rest.split(_OUTPUT_SHARE)
+            output_budget, rest = rest.split(self._output_share)
         self._builder = OutputBuilder(plan.output, output_budget)
         # Values are measured before rows are built, so the memory for rows serves both.
         worth = Worth(
@@ -80,7 +82,7 @@ class Execution:
             spill=self.spill,
             ticks=self.ticks,
             counters=self.counters,
-            output_rows=_output_rows(plan.output.schema, rest.limit, options.batch_rows),
+            output_rows=self._output_rows(rest.limit),
             seed=options.seed,
             rows_expected=tuple(source.rows_hint for source in sources),
             bytes_expected=tuple(source.bytes_hint for source in sources),
@@ -153,7 +155,7 @@ class Execution:
         if self.resizing.asked is not None:
             # Readers must not fill the old buffer again while the operator gives back.
             self._input_budget.resize_parts(limit)
-        rows = _output_rows(self.plan.output.schema, self._context.budget.limit_if(limit), self._options.batch_rows)
+        rows = self._output_rows(self._context.budget.limit_if(limit))
         self._context.output_rows = min(self._context.output_rows, rows)
 
     def unbuilt(self) -> list[pa.RecordBatch]:
@@ -170,6 +172,14 @@ class Execution:
 
     def _stopping(self) -> bool:
         return self.stop_asked
+
+    def _output_rows(self, limit: MemoryLimit) -> int:
+        """Rows in a batch of matches: row numbers and rows of a batch are to take a small part of the memory."""
+        most = self._options.batch_rows
+        if limit.bytes is None:
+            return most
+        row_nbytes = 16 + likely_row_nbytes(self.plan.output.schema)
+        return int(np.clip(limit.bytes * self._output_share / row_nbytes, 1, most))
 
     def _batch_rows(self, source: Source) -> BatchRows:
         """Batches small enough that two of them fit the side's share of the input buffer."""
@@ -238,10 +248,3 @@ class _Ended(Source):
 
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         return iter(())
-
-
-def _output_rows(schema: pa.Schema, limit: MemoryLimit, most: int) -> int:
-    """Rows in a batch of matches: row numbers and rows of a batch are to take a small part of the memory."""
-    if limit.bytes is None:
-        return most
-    return int(np.clip(limit.bytes * _OUTPUT_SHARE / (16 + likely_row_nbytes(schema)), 1, most))

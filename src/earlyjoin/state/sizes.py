@@ -8,6 +8,17 @@ import pyarrow as pa
 
 from earlyjoin.kernels.views import outside_bytes
 
+_FLAT = frozenset(
+    type_.id
+    for type_ in (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1), pa.date32(), pa.date64()),
+        *(pa.timestamp("us"), pa.time32("s"), pa.time64("us"), pa.duration("us")),
+        *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(1)),
+    )
+)
+"""Types whose own size tells the truth: most columns, so they are asked first."""
+
 
 def batch_nbytes(batch: pa.RecordBatch) -> int:
     """Bytes of the rows of a batch: a slice counts for its part, so the slices of a batch add up to about the whole."""
@@ -17,6 +28,8 @@ def batch_nbytes(batch: pa.RecordBatch) -> int:
 def array_nbytes(values: pa.Array) -> int:
     """Bytes of the values of an array; see :func:`batch_nbytes`."""
     type_ = values.type
+    if type_.id in _FLAT:
+        return int(values.nbytes)
     if len(values) == 0:
         return 0
     if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):

@@ -105,8 +105,8 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         """Arrival of the oldest row that is in memory or about to come in."""
         arrivals = self.table.parts[side][partition].arrivals
         oldest = int(arrivals[0]) if len(arrivals) else self.context.ticks.next_tick
-        arriving = self._arriving
-        return oldest if arriving is None or arriving.piece is None else min(oldest, arriving.first_tick)
+        arriving = self.intake.first_tick
+        return oldest if arriving is None else min(oldest, arriving)
 
     # Tasks
 

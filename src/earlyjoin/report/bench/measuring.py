@@ -64,6 +64,24 @@ class Outcome:
         }
 
 
+@dataclass(slots=True)
+class TableOutcome:
+    """What a benchmark measured that compares otherwise than engine by engine."""
+
+    name: str
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    """The first column is a name, the others are figures."""
+    values: list[dict[str, Any]]
+    """The same and more as plain values, for JSON."""
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"name": self.name, "values": self.values, "notes": self.notes}
+
+
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A named piece of work for several engines."""

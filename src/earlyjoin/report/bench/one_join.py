@@ -1,0 +1,107 @@
+"""One join of two Parquet files in a process of its own: how long it takes and how far the process grows.
+
+``python -m earlyjoin.report.bench.one_join`` reads a :class:`JoinToMeasure` as JSON from standard input and prints a
+:class:`Measured` as JSON. Kernels are compiled before anything is measured, by the same join of small tables.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from earlyjoin.algorithms import registry
+from earlyjoin.api import join
+from earlyjoin.errors import EarlyJoinError
+
+_WARM_ROWS = 20_000
+_WARM_MEMORY = "2MB"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinToMeasure:
+    """What to join, and how."""
+
+    left: str
+    right: str
+    on: tuple[str, str]
+    algorithm: str
+    memory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of it."""
+
+    rows: int
+    seconds: float
+    peak_bytes: int
+    """Most memory that was ever booked."""
+    budget_bytes: int
+    growth_bytes: int | None
+    """By how much the process was larger at its largest than before; None where the system does not tell."""
+
+
+def measure(task: JoinToMeasure) -> Measured:
+    """Run a join in a new process."""
+    command = [sys.executable, "-m", "earlyjoin.report.bench.one_join"]
+    done = subprocess.run(command, input=json.dumps(asdict(task)), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise EarlyJoinError(f"{task.algorithm} with {task.memory} failed: {done.stderr.strip()[-2000:]}")
+    return Measured(**json.loads(done.stdout))
+
+
+def _run(task: JoinToMeasure) -> Measured:
+    _warm_up(task)
+    _forget_peak()
+    before = _status("VmRSS")
+    start, rows = time.perf_counter(), 0
+    query = join(task.left, task.right, on=[task.on], algorithm=task.algorithm, memory=task.memory, engine="local")
+    for batch in query:
+        rows += batch.num_rows
+    seconds = time.perf_counter() - start
+    peak, memory = _status("VmHWM"), query.summary()["memory"]
+    growth = peak - before if peak is not None and before is not None else None
+    return Measured(rows, seconds, memory["peak_bytes"], memory["budget_bytes"], growth)
+
+
+def _warm_up(task: JoinToMeasure) -> None:
+    rng = np.random.default_rng(0)
+    tables = []
+    for path, key in zip((task.left, task.right), task.on, strict=True):
+        rows = next(pq.ParquetFile(path).iter_batches(_WARM_ROWS))
+        keys = pa.array(rng.integers(0, len(rows), len(rows)), rows.schema.field(key).type)
+        tables.append(pa.table(rows).set_column(rows.schema.get_field_index(key), key, keys))
+    left, right = tables
+    spills = registry.get(task.algorithm).description.spills
+    for memory in (_WARM_MEMORY, task.memory) if spills else (task.memory,):
+        for _ in join(left, right, on=[task.on], algorithm=task.algorithm, memory=memory, engine="local"):
+            pass
+
+
+def _forget_peak() -> None:
+    """Let the largest size of this process be counted from now on (Linux)."""
+    reset = Path("/proc/self/clear_refs")
+    if reset.exists():
+        reset.write_text("5")
+
+
+def _status(name: str) -> int | None:
+    """A size of this process in bytes, as Linux tells it."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    sizes = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(sizes[name].split()[0]) * 1024
+
+
+if __name__ == "__main__":
+    given = json.load(sys.stdin)
+    print(json.dumps(asdict(_run(JoinToMeasure(**{**given, "on": tuple(given["on"])})))))
