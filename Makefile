@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+EXAMPLES ?= 10
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,8 +33,9 @@ demo: java-wanted $(STAMP) ## Join two generated tables on Spark, beside plain S
 test: java-needed $(STAMP) ## Run the tests, without the slow ones
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-test-slow: java-needed $(STAMP) ## Run the slow tests alone
+test-slow: java-needed $(STAMP) ## Run the slow tests, and the conformance suite with many more examples
 	@$(BIN)/python -m pytest -m slow $(ARGS)
+	@EARLYJOIN_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 --dist worksteal tests/conformance
 
 lint: $(STAMP) ## Check rules, formatting, types and layers
 	@tools/lint $(BIN)

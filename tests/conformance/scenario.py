@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from conformance.conditions import Kind, Row
@@ -220,6 +222,29 @@ def check(algorithm: str, kind: Kind, scenario: Scenario, options: GivenOptions 
         output = Run(algorithm, kind, scenario, Path(directory), options).whole()
     verify(kind, scenario, output)
     return output
+
+
+def examples(count: int) -> settings:
+    """So many examples of a property; EARLYJOIN_EXAMPLES times as many in a long run."""
+    times = int(os.environ.get("EARLYJOIN_EXAMPLES", "1"))
+    return settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=count * times)
+
+
+def check_moved(
+    algorithm: str, kind: Kind, scenario: Scenario, moves: set[int], options: GivenOptions = None
+) -> list[Row]:
+    """Run a scenario, on another operator after each of the given steps, and check all of it."""
+    with tempfile.TemporaryDirectory() as spill, tempfile.TemporaryDirectory() as saved:
+        run = Run(algorithm, kind, scenario, Path(spill), options)
+        going, count = run.yields(), 0
+        while (step := next(going, None)) is not None:
+            if count in moves:
+                run.moved(Path(saved) / str(count))
+                going = run.resumed(step)
+            count += 1
+        run.close()
+    verify(kind, scenario, run.output)
+    return run.output
 
 
 def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:

@@ -11,18 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.conditions import KINDS, Kind
-from conformance.scenario import Run, Scenario, able, check, scenarios, values_of, verify
+from conformance.scenario import Run, Scenario, able, check, check_moved, examples, scenarios, values_of, verify
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.state import joined
 from earlyjoin.state.budget import MemoryLimit
 
 CASES = [pytest.param(name, kind, id=f"{name}-{kind.name}") for kind in KINDS for name in able(kind)]
-relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck))
 by_name = {kind.name: kind for kind in KINDS}
 
 
@@ -36,7 +35,7 @@ def test_every_algorithm_is_covered() -> None:
 
 @pytest.mark.parametrize(("algorithm", "kind"), CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=15)
+@examples(15)
 def test_same_rows_as_the_nested_loop(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
     if scenario.how in registry.get(algorithm).description.join_types:
@@ -45,25 +44,16 @@ def test_same_rows_as_the_nested_loop(algorithm: str, kind: Kind, data: st.DataO
 
 @pytest.mark.parametrize(("algorithm", "kind"), CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=6)
+@examples(6)
 def test_snapshot_and_restore_at_any_step(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
     moves = data.draw(st.sets(st.integers(0, 80), max_size=3), label="snapshot after these steps")
-    with tempfile.TemporaryDirectory() as spill, tempfile.TemporaryDirectory() as saved:
-        run = Run(algorithm, kind, scenario, Path(spill))
-        going, count = run.yields(), 0
-        while (step := next(going, None)) is not None:
-            if count in moves:
-                run.moved(Path(saved) / str(count))
-                going = run.resumed(step)
-            count += 1
-        run.close()
-    verify(kind, scenario, run.output)
+    check_moved(algorithm, kind, scenario, moves)
 
 
 @pytest.mark.parametrize(("algorithm", "kind"), CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=6)
+@examples(6)
 def test_deterministic(algorithm: str, kind: Kind, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(kind, spills(algorithm)))
     outputs, counters = [], []

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.conditions import KINDS, Kind
-from conformance.scenario import Run, able, check, scenarios, verify
+from conformance.scenario import able, check, check_moved, examples, scenarios
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.sort_options import SortOptions
 
 CASES = [pytest.param(kind, id=kind.name) for kind in KINDS if "pmj" in able(kind)]
-relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck))
 choices = st.builds(
     SortOptions,
     fan_in=st.sampled_from([2, 3, 10]),
@@ -30,7 +27,7 @@ choices = st.builds(
 
 @pytest.mark.parametrize("kind", CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=6)
+@examples(6)
 def test_same_rows_as_the_nested_loop(kind: Kind, data: st.DataObject) -> None:
     scenario, options = data.draw(scenarios(kind, spills=True)), data.draw(choices, label="options")
     check(data.draw(st.sampled_from(["pmj", "pmj", "pmj", "smj", "smj-semi"])), kind, scenario, options)
@@ -38,42 +35,24 @@ def test_same_rows_as_the_nested_loop(kind: Kind, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("kind", CASES)
 @given(data=st.data())
-@settings(relaxed, max_examples=2)
+@examples(2)
 def test_snapshot_and_restore_at_any_step(kind: Kind, data: st.DataObject) -> None:
     scenario, options = data.draw(scenarios(kind, spills=True)), data.draw(choices, label="options")
     moves = data.draw(st.sets(st.integers(0, 80), max_size=3), label="snapshot after these steps")
-    with tempfile.TemporaryDirectory() as spill, tempfile.TemporaryDirectory() as saved:
-        run = Run("pmj", kind, scenario, Path(spill), options)
-        going, count = run.yields(), 0
-        while (step := next(going, None)) is not None:
-            if count in moves:
-                run.moved(Path(saved) / str(count))
-                going = run.resumed(step)
-            count += 1
-        run.close()
-    verify(kind, scenario, run.output)
+    check_moved("pmj", kind, scenario, moves, options)
 
 
 @pytest.mark.parametrize("name", ["equal", "equal_float", "equal_and_where", "band"])
 @given(data=st.data())
-@settings(relaxed, max_examples=10)
+@examples(10)
 def test_sorted_output_at_any_budget_and_with_snapshots(name: str, data: st.DataObject) -> None:
     kind = next(kind for kind in KINDS if kind.name == name)
     scenario = replace(data.draw(scenarios(kind, spills=True)), how=JoinType.INNER)
     options = replace(data.draw(choices, label="options"), sorted_output=True)
     moves = data.draw(st.sets(st.integers(0, 80), max_size=2), label="snapshot after these steps")
-    with tempfile.TemporaryDirectory() as spill, tempfile.TemporaryDirectory() as saved:
-        run = Run("pmj", kind, scenario, Path(spill), options)
-        going, count = run.yields(), 0
-        while (step := next(going, None)) is not None:
-            if count in moves:
-                run.moved(Path(saved) / str(count))
-                going = run.resumed(step)
-            count += 1
-        run.close()
-    verify(kind, scenario, run.output)
+    output = check_moved("pmj", kind, scenario, moves, options)
     key = next(iter(kind.columns))
-    keys = pa.array([row[key] for row in run.output], kind.columns[key][0])
+    keys = pa.array([row[key] for row in output], kind.columns[key][0])
     assert keys.take(pc.sort_indices(keys)).equals(keys) or _same_values(keys)
 
 
