@@ -43,7 +43,7 @@ SETTINGS = tuple(Setting(pattern, speed) for speed in (1, 5) for pattern in ("ha
 def streams(setting: Setting, network: str, scale: float, seed: int) -> tuple[list[pa.RecordBatch], Schedule]:
     """Rows of both sides in the order of their arrival, and the schedule of all of them.
 
-    A smaller scale has fewer rows and, in proportion, fewer values: as many matches for each row.
+    A smaller scale has fewer rows of as many values: rows with one value fill as many pages, but match fewer rows.
     """
     rng = np.random.default_rng([seed, setting.speed])
     rows = max(1000, round(ROWS * scale))
