@@ -14,7 +14,7 @@ SILENCE_S = 1.0
 
 
 def _inputs(
-    times_s: list[float], sides: list[int], clock: VirtualClock | None = None, **options: int
+    times_s: list[float], sides: list[int], clock: VirtualClock | None = None, **options: int | bool
 ) -> tuple[TimedInputs, VirtualClock]:
     tables = [pa.record_batch({"n": np.flatnonzero(np.array(sides) == side)}) for side in range(2)]
     clock = clock if clock is not None else VirtualClock()
@@ -73,3 +73,19 @@ def test_patience_lets_reactive_work_go_on() -> None:
     clock.advance_to(60)
     assert inputs.waiting(None)  # nobody will come any more: no reason to let rows wait
     assert _taken(inputs, 0.0) == (0, [4])
+
+
+def test_work_beyond_a_silence_is_taken_from_the_next_ones() -> None:
+    counters, clock = Counters(rows_in=[0, 0]), CostClock(Costs(page_read_s=1))
+    clock.watch(counters)
+    inputs, _ = _inputs([0, 3, 6, 9, 20], [0] * 5, clock, silent_time_only=True)
+    assert _taken(inputs) == (0, [0])
+    assert _taken(inputs) is None  # silent at 1
+    counters.pages_read += 4  # until 5: 2 s more than the silence had
+    assert _taken(inputs, 0.0) == (0, [1])
+    assert _taken(inputs) == (0, [2])  # the silence from 6 to 9 begins at 7 and has 2 s: they are owed
+    assert clock.now() == 6
+    assert _taken(inputs) == (0, [3])
+    assert _taken(inputs) is None
+    assert clock.now() == 10
+    assert _taken(inputs, None) == (0, [4])

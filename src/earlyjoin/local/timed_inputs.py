@@ -50,13 +50,21 @@ class TimedInputs:
         silence_s: float,
         window_rows: int = 500,
         patience_rows: int = 0,
+        silent_time_only: bool = False,
     ) -> None:
-        """``patience_rows``: reactive work goes on until more than so many rows wait."""
+        """``patience_rows``: reactive work goes on until more than so many rows wait.
+
+        ``silent_time_only``: a step that rows come upon is not done before them at their cost. What it took beyond the
+        silence is taken from the next silences, so that reactive work has no more time than inputs are silent.
+        """
         self._tables = tables
         self._schedule = schedule
         self._clock = clock
         self._window_rows = window_rows
         self._patience_rows = patience_rows
+        self._silent_time_only = silent_time_only
+        self._reacting = False
+        self._owed_s = 0.0
         gaps = np.flatnonzero(np.diff(schedule.times_s) > silence_s) + 1
         self._breaks: Int64 = gaps
         self._break_times_s = schedule.times_s[gaps]
@@ -82,11 +90,13 @@ class TimedInputs:
         self.peak_waiting = max(self.peak_waiting, self.backlog)
         if self._at < len(self._schedule):
             next_s = float(self._schedule.times_s[self._at])
+            self._note_overrun(now - next_s)
             if wait_s == 0.0 and self.backlog <= self._patience_rows and next_s <= now and not self._all_arrived(now):
                 self._clock.sleep(_LOOK_S)
                 return None
-            if wait_s is not None and next_s > now + wait_s:
-                self._clock.sleep(max(wait_s, _LOOK_S))
+            if wait_s is not None and next_s > now + wait_s and not self._repaid(next_s - now - wait_s):
+                self._clock.sleep(max(wait_s + self._owed_s, _LOOK_S))
+                self._owed_s, self._reacting = 0.0, True
                 return None
             self._open_window(now, waits=wait_s is not None)
         elif not self._ended:
@@ -108,6 +118,20 @@ class TimedInputs:
 
     def close(self) -> None:
         """Nothing to stop."""
+
+    def _note_overrun(self, overrun_s: float) -> None:
+        """Rows have come so long ago: was it reactive work that let them wait?"""
+        if self._reacting and overrun_s > 0:
+            self._reacting = False
+            if self._silent_time_only:
+                self._owed_s += overrun_s
+
+    def _repaid(self, silence_s: float) -> bool:
+        """Is a silence used up by what is owed?"""
+        if self._owed_s < silence_s:
+            return False
+        self._owed_s -= silence_s
+        return True
 
     def _all_arrived(self, now: float) -> bool:
         return len(self._schedule) == 0 or float(self._schedule.times_s[-1]) <= now

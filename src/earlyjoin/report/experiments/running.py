@@ -123,6 +123,7 @@ def push(
     costs: Costs,
     silence_s: float,
     window_rows: int,
+    silent_time_only: bool,
     points: int = 1000,
 ) -> History:
     """Join two tables whose rows arrive by a schedule; reactive work begins after a silence."""
@@ -132,7 +133,9 @@ def push(
         context = _context(contender, directory, memory_rows, [])
         operator = registry.create(contender.algorithm, plan, context)
         clock.watch(context.counters)
-        inputs = TimedInputs(tables, schedule, clock, silence_s=silence_s, window_rows=window_rows)
+        inputs = TimedInputs(
+            tables, schedule, clock, silence_s=silence_s, window_rows=window_rows, silent_time_only=silent_time_only
+        )
         end_s = float(schedule.times_s[-1]) if len(schedule) else 0.0
         recorder = Recorder(contender.label, clock, [context.counters], every_s=end_s / points)
         driver = Driver(operator, inputs, None, silence_s, [0, 0], [False, False], watching=recorder.note)

@@ -5,8 +5,9 @@ the same run ``c_seq``. PAPER UNCLEAR: neither is given, nor the cost of CPU wor
 disk of that time had them; a row takes 20 µs and a result 1 µs.
 
 RPJ looks for new rows when a task is done (figure 3, line 14), so its tasks are never cut short. PAPER UNCLEAR: what
-HMJ and XJoin do. Here they hand over after a step: XJoin "assumes" that rows come before its stage is done (section
-2.1), and an HMJ that finished its merges would have far more than the "about 20 %" of figure 10.
+HMJ and XJoin do. Here their work on disk has the silent time and no more: XJoin "assumes" that rows come before its
+stage is done (section 2.1), and an HMJ that let rows wait for its merges would have far more than the "about 20 %" of
+figure 10.
 
 At a smaller scale rows, memory and pages shrink alike, and a page costs so much less: runs have as many pages, and
 tasks take as large a part of the time. Suspensions do not come more often, though, so whole tasks wait longer for
@@ -63,6 +64,7 @@ def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> 
         costs=costs,
         silence_s=SILENCE_S,
         window_rows=max(50, memory // 200),
+        silent_time_only=not label.startswith("RPJ"),
     )
 
 
