@@ -1,9 +1,10 @@
 """A band join on Spark beside Spark's own plan for the same predicate, which compares every pair of rows.
 
 50,000 × 50,000 uniform rows at scale 1, with a band that gives a row ten matches among 200,000. Both results are
-fetched as an Arrow table. Notes say what the same join takes by Spark alone (``to_df``, buckets of the band) into the
-sink that keeps no row, and how long Spark needs to fetch the two inputs. Another joins 2 M × 2 M rows with ten matches a row, which Spark alone
-would not end in a day, and says how much memory the Python process of a task ever held.
+fetched as an Arrow table. Notes say how long Spark needs to fetch the two inputs, and what the same join takes where
+Spark does all of it (``to_df``, buckets of the band) into the sink that keeps no row. Another note is of 2 M × 2 M rows
+with ten matches a row, which Spark alone would not end in a day: how long, and how much memory the Python process of a
+task ever held.
 """
 
 from __future__ import annotations
