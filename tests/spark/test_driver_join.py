@@ -16,12 +16,12 @@ from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query, State
 from spark.bulk_cases import CASES, expected, table
+from spark.join_cases import HOWS
 from spark.tables import in_files
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
 
-HOWS = ("inner", "left", "right", "full", "semi", "anti")
 ROWS = (70, 50)
 
 
