@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,27 @@ def test_many_pairs_come_in_pieces_and_can_be_stopped(spark: Any, tmp_path: Path
     query.stop()
     assert next(batches, None) is None
     assert query.state is State.STOPPED
+
+
+def test_a_query_that_was_stopped_before_it_began_can_be_told_about(frames: list[Any]) -> None:
+    query = ej.join(*frames, on=CASES["band"].condition)
+    query.stop()
+    assert query.summary()["rows"] == 0
+
+
+def test_what_was_spilled_is_removed_when_it_is_stopped(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spill").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
+    rows = pa.table({"x": range(20_000)})
+    frame = spark.read.parquet(in_files(rows, tmp_path / "x", 2))
+    query = Query(frame, frame, ej.less("x"), SparkOptions(memory="2MB"))
+    batches = iter(query)
+    assert next(batches).num_rows > 0
+    assert query.algorithm == DriverJoin.name
+    query.stop()
+    assert not list((tmp_path / "spill").iterdir())
 
 
 def test_stopping_cancels_the_fetch(spark: Any, frames: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ and the join goes the usual way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -35,10 +36,15 @@ ROOM = 16
 """Memory for each byte that Spark takes the inputs for: files are packed, and the join needs its half."""
 
 
-def too_large(plan: Plan, inputs: Sequence[Planned | Computed], limit: MemoryLimit, most_nbytes: int) -> str | None:
-    """Why inputs are not joined in the driver; None when they are."""
+def left_to_spark(plan: Plan) -> str | None:
+    """Why inputs of any size are not joined in the driver; None when small ones are."""
     if plan.condition.driver(Capability.HASHABLE) is not None and len(plan.condition.parts) == 1:
         return "Spark joins on an equality itself, and sends a small side to every task"
+    return None
+
+
+def too_large(inputs: Sequence[Planned | Computed], limit: MemoryLimit, most_nbytes: int) -> str | None:
+    """Why these inputs are not joined in the driver; None when they are."""
     nbytes = 0
     for side in inputs:
         if isinstance(side, Computed):
@@ -49,7 +55,7 @@ def too_large(plan: Plan, inputs: Sequence[Planned | Computed], limit: MemoryLim
 
 
 class DriverJoin:
-    """See the module. ``frames`` have their columns named by position."""
+    """See the module. ``frames`` are the inputs as they were given."""
 
     name = "a join in the driver"
 
@@ -79,15 +85,16 @@ class DriverJoin:
         how = self._plan.how
         matched = [np.zeros(len(table), dtype=np.bool_) for table in tables]
         try:
-            for i, j in self._pairing.found(*tables):
-                if stopping():
-                    return
-                if how.gives_pairs:
-                    yield from joined_rows(self._plan, tables, i, j)
-                elif how is JoinType.SEMI:
-                    first = np.unique(i)
-                    yield from joined_rows(self._plan, tables, first[~matched[LEFT][first]], None)
-                matched[LEFT][i], matched[RIGHT][j] = True, True
+            with closing(self._pairing.found(*tables)) as pieces:
+                for i, j in pieces:
+                    if stopping():
+                        return
+                    if how.gives_pairs:
+                        yield from joined_rows(self._plan, tables, i, j)
+                    elif how is JoinType.SEMI:
+                        first = np.unique(i)
+                        yield from joined_rows(self._plan, tables, first[~matched[LEFT][first]], None)
+                    matched[LEFT][i], matched[RIGHT][j] = True, True
             alone: list[Int64] = [np.flatnonzero(~some) for some in matched]
             if how.gives_unmatched(LEFT) and not stopping():
                 yield from joined_rows(self._plan, tables, alone[LEFT], None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 
 import numpy as np
@@ -48,7 +48,7 @@ class Pairing:
         tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
         return self.key_pairs(*tables)
 
-    def found(self, left: pa.Table, right: pa.Table) -> Iterator[tuple[Int64, Int64]]:
+    def found(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
         """The same a piece at a time: memory is bounded, however many pairs there are."""
         tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
         return self._pieces(*tables)
@@ -59,7 +59,7 @@ class Pairing:
         none = np.empty(0, dtype=np.int64)
         return np.concatenate([none, *(i for i, _ in pieces)]), np.concatenate([none, *(j for _, j in pieces)])
 
-    def _pieces(self, left: pa.Table, right: pa.Table) -> Iterator[tuple[Int64, Int64]]:
+    def _pieces(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
         tables = (left, right)
         algorithm = choose(self._plan, self._budget.limit, sum(t.nbytes for t in tables), sum(map(len, tables))).name
         spill = SpillDirectory()

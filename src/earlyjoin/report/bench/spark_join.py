@@ -26,8 +26,6 @@ from earlyjoin.spark.session import missing_java, start_session
 
 FIRST_ROWS = 1000
 PARTS = 30
-WARM_PARTS = 4
-_WARM_UPS = 2
 _MOST_SHUFFLED = 1.0
 _KEYS = ("o_orderkey", "l_orderkey")
 
@@ -43,7 +41,7 @@ class SparkJoinBenchmark:
         return missing_java()
 
     def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> Outcome:
-        """Warm both up on a part of the data, then time them in turns."""
+        """Warm both up once, then time them in turns."""
         say(f"{self.name}: preparing data at scale {scale:g}")
         paths = [str(parts(directory, name, scale)) for name in ("orders", "lineitem")]
         session = start_session(os.environ.get("EARLYJOIN_MASTER"), quiet=True)
@@ -52,12 +50,10 @@ class SparkJoinBenchmark:
         with tempfile.TemporaryDirectory(dir=directory) as scratch:
             target = Path(scratch) / "joined.parquet"
             engines = {"earlyjoin": partial(ours, tables, target), "spark": partial(plain, tables, target)}
-            # Enough for Java to compile what runs often; whole tables would double the time of the benchmark.
-            some = [session.read.parquet(*_few(path)) for path in paths]
-            for number in range(_WARM_UPS):
-                for name, warm in (("earlyjoin", ours), ("spark", plain)):
-                    say(f"{self.name}: warming up {name} on {WARM_PARTS} of {PARTS} files, {number + 1} of {_WARM_UPS}")
-                    warm(some, target)
+            # On whole tables: after a part of them, whichever came first was half as fast again as later on.
+            for name, engine in engines.items():
+                say(f"{self.name}: warming up {name}")
+                engine()
             timings: dict[str, list[Timing]] = {name: [] for name in engines}
             for number in range(rounds):
                 for name, engine in engines.items():
@@ -97,11 +93,6 @@ def plain(tables: list[Any], target: Path) -> Timing:
     total_s = time.perf_counter() - start
     rows = sum(pq.ParquetFile(path).metadata.num_rows for path in target.glob("*.parquet"))
     return Timing(first_s, total_s, rows)
-
-
-def _few(path: str) -> list[str]:
-    """Some of the files of a table."""
-    return [str(file) for file in sorted(Path(path).glob("*.parquet"))[:WARM_PARTS]]
 
 
 def parts(directory: Path, name: str, scale: float, count: int = PARTS) -> Path:
