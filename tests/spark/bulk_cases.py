@@ -103,7 +103,7 @@ def bulk(left: Any, right: Any, on: Condition, how: str, tags: tuple[Any, Any] |
             f.col(f"`{old}`").alias(new) for old, new in zip(frame.columns, column_names(plan, side), strict=True)
         ]
         frames.append(frame.select(*renamed, tag.cast("tinyint").alias(tag_name(side))))
-    early = None if tags is None else frames[1].where(f"{tag_name(1)} != 0")
+    early = None if tags is None else lambda: frames[1].where(f"{tag_name(1)} != 0")
     return PartitionedJoin(plan, Sides(frames[0], frames[1], early), SparkOptions(how=how))
 
 

@@ -7,42 +7,67 @@ import pytest
 
 from earlyjoin.spark.estimating import BlockEstimate, estimate_of
 
-FILES, SLOTS = 30, 8
+MANY, FEW = (30, 8), (12, 5)
+"""Files of a side, and blocks of a file."""
+SEEDS = 200
+KINDS = ["uniform", "correlated", "half correlated", "skewed"]
 
 
-def universe(kind: str) -> np.ndarray:
-    """Matches of every pair of blocks of a left side of 240 and a right side of 240 blocks."""
+def universe(kind: str, layout: tuple[int, int] = MANY) -> np.ndarray:
+    """Matches of every pair of blocks of two sides that are laid out the same way."""
+    files, slots = layout
     rng = np.random.default_rng(7)
     left_rows, right_rows, keys = 6000, 9000, 1500
     left, right = rng.integers(0, keys, left_rows), rng.integers(0, keys, right_rows)
     if kind == "correlated":  # part i of one side matches part i of the other alone
         left, right = np.sort(left), np.sort(right)
+    elif kind == "half correlated":
+        left = np.where(rng.random(left_rows) < 0.5, np.sort(left), left)
+        right = np.where(rng.random(right_rows) < 0.5, np.sort(right), right)
     elif kind == "skewed":
         left = np.minimum(rng.zipf(1.6, left_rows), keys) - 1
         right = np.minimum(rng.zipf(1.6, right_rows), keys) - 1
     blocks = []
     for rows in (left, right):
-        file = np.arange(len(rows)) * FILES // len(rows)
-        blocks.append(file * SLOTS + rng.integers(0, SLOTS, len(rows)))
+        file = np.arange(len(rows)) * files // len(rows)
+        blocks.append(file * slots + rng.integers(0, slots, len(rows)))
     counts = []
     for rows, block in zip((left, right), blocks, strict=True):
-        table = np.zeros((FILES * SLOTS, keys), dtype=np.int64)
+        table = np.zeros((files * slots, keys), dtype=np.int64)
         np.add.at(table, (block, rows), 1)
         counts.append(table)
     return counts[0] @ counts[1].T
 
 
-@pytest.mark.parametrize("kind", ["uniform", "correlated", "skewed"])
-def test_interval_covers_the_truth_after_a_tenth_of_the_blocks(kind: str) -> None:
-    cells = universe(kind)
+@pytest.mark.parametrize("layout", [MANY, FEW])
+@pytest.mark.parametrize("kind", KINDS)
+def test_interval_covers_the_truth_after_a_tenth_of_the_blocks(kind: str, layout: tuple[int, int]) -> None:
+    """No interval counts as one that misses."""
+    cells = universe(kind, layout)
     truth = cells.sum()
     drawn = len(cells) // 10
     covered = 0
-    for seed in range(100):
+    for seed in range(SEEDS):
         rows, columns = (np.random.default_rng([seed, side]).permutation(len(cells))[:drawn] for side in (0, 1))
         estimate, _ = estimate_of(cells[np.ix_(rows, columns)], cells.shape)
         covered += estimate is not None and estimate.low <= truth <= estimate.high
-    assert covered >= 93
+    assert covered >= 0.93 * SEEDS
+
+
+def test_many_blocks_that_all_match_are_not_widened_for_the_few_that_do_not() -> None:
+    cells = universe("uniform")
+    estimate, _ = estimate_of(cells[:24, :24], cells.shape)
+    assert estimate is not None
+    assert (estimate.high - estimate.low) / cells.sum() < 0.45
+
+
+def test_one_block_with_matches_gives_a_wide_interval() -> None:
+    cells = np.zeros((6, 6), dtype=np.int64)
+    cells[2, 3] = 40
+    estimate, _ = estimate_of(cells, (60, 60))
+    assert estimate is not None
+    assert estimate.low < 40 * 10
+    assert estimate.high > 3 * estimate.rows
 
 
 def test_estimate_is_exact_when_all_blocks_were_joined() -> None:

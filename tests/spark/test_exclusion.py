@@ -97,7 +97,7 @@ def test_spark_follows_the_rule(spark: Any, how: str) -> None:
         frames.append(spark.createDataFrame(table))
         schemas.append(pa.schema([("k", pa.int64()), (f"n{side}", pa.int64())]))
     plan = make_plan(equal("k"), *schemas, how=how)
-    join = SparkJoin(plan, Sides(frames[0], frames[1], early_right=frames[1].where("r_tag != 0")))
+    join = SparkJoin(plan, Sides(frames[0], frames[1], early_right=lambda: frames[1].where("r_tag != 0")))
     names = ["l1", "r1"] if plan.how.gives_pairs else ["l1"]
     found = Counter(tuple(row) for row in join.rows().select(*names).collect())
     assert found == bulk(rows[0], rows[1], how)

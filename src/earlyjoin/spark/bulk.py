@@ -6,6 +6,7 @@ columns, and a DataFrame can be joined with itself. The tag column comes last (s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,8 +24,8 @@ class Sides:
 
     left: Any
     right: Any
-    early_right: Any | None = None
-    """The rows of the right side whose tag is not 0, read without the rest of it; None when no row has one."""
+    early_right: Callable[[], Any] | None = None
+    """Makes the rows of the right side whose tag is not 0, read without the rest of it; None when no row has one."""
 
     @property
     def tagged(self) -> bool:

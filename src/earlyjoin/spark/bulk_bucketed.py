@@ -76,7 +76,8 @@ class BucketedJoin:
             return joined
         if kind != "left_semi":
             return joined.where(not_given_early())
-        partners = self._copied(self._sides.early_right, RIGHT)
+        assert self._sides.early_right is not None
+        partners = self._copied(self._sides.early_right(), RIGHT)
         return joined.join(functions().broadcast(partners), self._condition() & given_early(), "left_anti")
 
     def _right_rows_alone(self) -> Any:

@@ -39,7 +39,8 @@ class SparkJoin:
 
     def _without_early_rows(self, left: Any) -> Any:
         """Left rows that met no partner in the early phase. The partners are few, and are sent to every task."""
-        partners = functions().broadcast(self._sides.early_right)
+        assert self._sides.early_right is not None
+        partners = functions().broadcast(self._sides.early_right())
         return left.join(partners, column_condition(self._plan) & given_early(), "left_anti")
 
 

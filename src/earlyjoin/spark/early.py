@@ -30,6 +30,7 @@ from earlyjoin.spark.bulk import PREFIXES, column_names, tag_name
 from earlyjoin.spark.estimating import BlockEstimate
 from earlyjoin.spark.exclusion import Tags, fresh_pairs
 from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.joined_rows import joined_rows
 from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.session import functions
 from earlyjoin.state.budget import Account
@@ -44,7 +45,6 @@ JOIN_PER_READ = 4.0
 MOST_SHARE = 0.4
 """A first round that has to read more of the files than this costs too much, unless they are small."""
 SMALL_BYTES = 32 * 2**20
-OUTPUT_ROWS = 65536
 _BLOCK = "\0block"
 
 
@@ -146,7 +146,7 @@ class Early:
         self.glances = list(glances)
         self._count(tables)
         i, j = self._pairing.pairs(*tables)
-        yield from self._rows(tables[0], i, tables[1], j)
+        yield from joined_rows(self._plan, tables, i, j)
         self._account.clear()
 
     def _read_glance(self, side: int, glance: Glance) -> pa.Table:
@@ -266,24 +266,12 @@ class Early:
             matched = np.unique(i)
             matched = matched[~self._given[matched]]
             self._given[matched] = True
-            yield from self._rows(left.rows, matched, right.rows, None)
+            yield from joined_rows(self._plan, (left.rows, right.rows), matched, None)
             return
         fresh = fresh_pairs(left.tags[i], right.tags[j])
-        yield from self._rows(left.rows, i[fresh], right.rows, j[fresh])
+        yield from joined_rows(self._plan, (left.rows, right.rows), i[fresh], j[fresh])
 
-    # Rows
-
-    def _rows(self, left: pa.Table, i: Int64, right: pa.Table, j: Int64 | None) -> Iterator[pa.RecordBatch]:
-        """Joined rows, as the plan says."""
-        for start in range(0, len(i), OUTPUT_ROWS):
-            some = slice(start, start + OUTPUT_ROWS)
-            taken = [left.take(pa.array(i[some]))] + ([] if j is None else [right.take(pa.array(j[some]))])
-            arrays = []
-            for column in self._plan.output.columns:
-                side = 0 if column.position[0] is not None else 1
-                values = taken[side].column(column.position[side]).combine_chunks()
-                arrays.append(values if values.type == column.field.type else values.cast(column.field.type))
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._plan.output.schema)
+    # Memory
 
     def _book(self, tables: Sequence[pa.Table]) -> bool:
         """Is there memory for these, and for the rows that come of them?"""

@@ -65,12 +65,12 @@ def estimate_of(cells: Cells, blocks: tuple[int, int]) -> tuple[Estimate | None,
         return Estimate(exact, exact, exact, 1.0), None
     if exact == 0:
         return None, f"no match was found in {rows} x {columns} random blocks"
-    matching = min(np.count_nonzero(cells.sum(axis=axis)) for axis, side in ((1, 0), (0, 1)) if blocks[side] > 1)
-    if matching < LEAST_UNITS:
-        return None, f"only {matching} of the random blocks of a side have matches; an interval needs {LEAST_UNITS}"
+    drawn = min(n for n, whole in zip(cells.shape, blocks, strict=True) if n < whole)
+    if drawn < LEAST_UNITS:
+        return None, f"only {drawn} random blocks of a side were joined; an interval needs {LEAST_UNITS}"
     if rows == blocks[0] or columns == blocks[1]:
         return _one_sided(cells.sum(axis=1 if columns == blocks[1] else 0), blocks[0 if columns == blocks[1] else 1])
-    estimator = TwoSided(blocks, aggregate=Aggregate.SUM, confidence=_widened(min(rows, columns)))
+    estimator = TwoSided(blocks, aggregate=Aggregate.SUM, confidence=_widened(_matching(cells)))
     values = cells.astype(np.float64)
     squares = float(np.sum(values * values))
     estimator.update(0, rows)
@@ -88,9 +88,17 @@ def estimate_of(cells: Cells, blocks: tuple[int, int]) -> tuple[Estimate | None,
     return None if estimate is None else replace(estimate, confidence=CONFIDENCE), estimator.reason
 
 
-def _widened(drawn: int) -> float:
+def _matching(cells: Cells) -> int:
+    """Blocks with a match, of the side that has fewer: where files depend on each other most blocks have none.
+
+    Blocks without a match say little about how blocks with one differ, so only the others count as degrees of freedom.
+    """
+    return min(int(np.count_nonzero(cells.sum(axis=axis))) for axis in (0, 1))
+
+
+def _widened(units: int) -> float:
     """The confidence at which a normal interval is as wide as Student's: the variance comes of few blocks too."""
-    return math.erf(t_quantile((1 + CONFIDENCE) / 2, max(1, drawn - 1)) / math.sqrt(2))
+    return math.erf(t_quantile((1 + CONFIDENCE) / 2, max(2, units - 1)) / math.sqrt(2))
 
 
 def _one_sided(totals: Cells, blocks: int) -> tuple[Estimate | None, str | None]:

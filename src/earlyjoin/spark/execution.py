@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +15,13 @@ from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.spark.blocks import Blocks, tag_column
 from earlyjoin.spark.bulk import Bulk, Sides, choose_bulk, tag_name
 from earlyjoin.spark.delivery import COLLECTED_BYTES, Delivery
+from earlyjoin.spark.driver_join import DriverJoin, left_to_spark, too_large
 from earlyjoin.spark.early import Early
 from earlyjoin.spark.exclusion import NO_TAG
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
-from earlyjoin.spark.scans import Below, Computed, examine
+from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
 from earlyjoin.spark.session import functions
 from earlyjoin.spark.types import output_frame, positional
 from earlyjoin.state.budget import Budget, MemoryLimit
@@ -45,13 +47,23 @@ class Execution:
         self.phase = Phase.ARRIVING
         self.stop_asked = False
         self.bulk_started = False
-        self._frames = [positional(frame, side) for side, frame in enumerate(frames)]
+        self._given = frames
         self._condition = condition
         self._clock = clock
         self._early: Early | None = None
+        self._outgrown: str | None = None
         self._below: list[Below] | None = None
-        self._early_rows: Iterator[pa.RecordBatch] | None = None
+        self._planned: list[Planned | Computed] | None = None
+        self._early_rows: Generator[pa.RecordBatch] | None = None
+        self._driver_join: DriverJoin | None = None
+        self.complete = False
+        """Was everything given out without a bulk?"""
         self.closed = False
+
+    @cached_property
+    def _frames(self) -> list[Any]:
+        """The inputs with their columns named by position."""
+        return [positional(frame, side) for side, frame in enumerate(self._given)]
 
     # What is below
 
@@ -59,8 +71,47 @@ class Execution:
     def below(self) -> list[Below]:
         """What each input is made of; looked up once, and only when it is asked for."""
         if self._below is None:
-            self._below = [self.jobs.tagged(partial(examine, frame)) for frame in self._frames]
+            self._below = [
+                self.jobs.tagged(partial(with_blocks, frame, planned))
+                for frame, planned in zip(self._frames, self.planned, strict=True)
+            ]
         return self._below
+
+    @property
+    def planned(self) -> list[Planned | Computed]:
+        """The same as far as the plans tell, which is sooner known."""
+        if self._planned is None:
+            self._planned = [self.jobs.tagged(partial(look, frame)) for frame in self._given]
+        return self._planned
+
+    @property
+    def driver_join(self) -> DriverJoin | None:
+        """What joins everything in this process, if the inputs are small."""
+        if self._driver_join is None and self.no_driver_join is None:
+            held, rest = self.budget.split(0.5)
+            self._driver_join = DriverJoin(
+                self.plan,
+                self._given,  # Spark keeps the plan of a DataFrame that it has seen before
+                Pairing(self.plan, self._condition, rest),
+                self.jobs,
+                held.account("small inputs"),
+            )
+        return self._driver_join
+
+    @property
+    def no_driver_join(self) -> str | None:
+        """Why the inputs are not joined in the driver; None when they are."""
+        if self._outgrown is None:
+            if self.options.driver_nbytes == 0:
+                self._outgrown = "it was switched off"
+            elif self._planned is None and self.jobs.cancelled:
+                return "the query was stopped before its inputs were looked at"
+            else:
+                self._outgrown = left_to_spark(self.plan) or self._too_large() or ""
+        return self._outgrown or None
+
+    def _too_large(self) -> str | None:
+        return too_large(self.planned, self.budget.limit, self.options.driver_nbytes)
 
     @property
     def no_early(self) -> str | None:
@@ -102,10 +153,16 @@ class Execution:
         """The early phase, if it has begun."""
         return self._early
 
+    @property
+    def started_driver_join(self) -> DriverJoin | None:
+        """The join in the driver, if it has begun."""
+        return self._driver_join
+
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch."""
         yield from self.early_rows()
-        yield from self._run_bulk()
+        if not self.complete:
+            yield from self._run_bulk()
 
     def early_rows(self) -> Iterator[pa.RecordBatch]:
         """What the early phase finds and was not taken yet."""
@@ -113,12 +170,23 @@ class Execution:
             self._early_rows = self._run_early()
         return self._early_rows
 
-    def _run_early(self) -> Iterator[pa.RecordBatch]:
+    def _run_early(self) -> Generator[pa.RecordBatch]:
+        for batch in self._without_shuffle():
+            self.counters.results[Phase.ARRIVING] += batch.num_rows
+            yield batch
+
+    def _without_shuffle(self) -> Iterator[pa.RecordBatch]:
+        whole = self.driver_join
+        if whole is not None:
+            rows = whole.run(self._stopping)
+            if rows is not None:
+                self.complete = True
+                yield from rows
+                return
+            self._driver_join, self._outgrown = None, "the inputs do not fit into the memory of the driver"
         early = self.early
         if early is not None:
-            for batch in early.run(self._stopping):
-                self.counters.results[Phase.ARRIVING] += batch.num_rows
-                yield batch
+            yield from early.run(self._stopping)
 
     def _run_bulk(self) -> Iterator[pa.RecordBatch]:
         if self._stopping():
@@ -149,6 +217,9 @@ class Execution:
         if not self.closed:
             self.closed = True
             self.jobs.cancel()
+            if self._early_rows is not None:
+                with suppress(ValueError):  # whoever is in the middle of it ends it
+                    self._early_rows.close()
 
     def _sides(self, early: Early | None) -> Sides:
         f = functions()
@@ -161,7 +232,7 @@ class Execution:
             tagged.append(frame.select("*", tag.alias(tag_name(side))))
         if early is None or not took:
             return Sides(tagged[0], tagged[1])
-        return Sides(tagged[0], tagged[1], early_right=self._early_right(early))
+        return Sides(tagged[0], tagged[1], early_right=partial(self._early_right, early))
 
     def _early_right(self, early: Early) -> Any:
         """Right rows with a tag; only their files are read."""

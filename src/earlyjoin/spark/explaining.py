@@ -19,8 +19,7 @@ def explain(query: Query, execution: Execution) -> str:
     lines = [
         ("join", f"{query.plan.how} on {query.plan.condition.text}"),
         ("engine", f"spark {query.session_version}"),
-        ("early", _early(execution)),
-        ("bulk", execution.bulk(everything=True).explain()),
+        *_phases(execution),
         ("memory", f"{execution.budget.limit} in the driver; executors have what Spark gives them"),
         *((name, _side(execution, side)) for side, name in enumerate(("left", "right"))),
         ("estimate", _estimate(query)),
@@ -28,6 +27,13 @@ def explain(query: Query, execution: Execution) -> str:
     ]
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join(f"{name:<{width}}{text}" for name, text in lines)
+
+
+def _phases(execution: Execution) -> list[tuple[str, str]]:
+    whole = execution.driver_join
+    if whole is not None:
+        return [("driver", whole.explain()), ("to_df", execution.bulk(everything=True).explain())]
+    return [("early", _early(execution)), ("bulk", execution.bulk(everything=True).explain())]
 
 
 def _early(execution: Execution) -> str:

@@ -23,9 +23,15 @@ class SparkOptions:
     early_share: float = 0.06
     """Time for random blocks, as a part of the time that Spark's join is expected to take."""
 
+    driver_nbytes: int = 16 * 2**20
+    """Inputs of a join without an equality that have no more than this together, as Spark counts them, are fetched and
+    joined in the driver; 0: never."""
+
     def __post_init__(self) -> None:
         MemoryLimit.parse(self.memory)
         if not self.early_share >= 0:
             raise InputError(f"early_share must be 0 or more, got {self.early_share!r}")
+        if self.driver_nbytes < 0:
+            raise InputError(f"driver_nbytes must be 0 or more, got {self.driver_nbytes!r}")
         if len(self.suffixes) != 2 or self.suffixes[0] == self.suffixes[1]:
             raise InputError(f"suffixes must be two different texts, got {self.suffixes!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 
 import numpy as np
@@ -48,25 +48,34 @@ class Pairing:
         tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
         return self.key_pairs(*tables)
 
+    def found(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
+        """The same a piece at a time: memory is bounded, however many pairs there are."""
+        tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
+        return self._pieces(*tables)
+
     def key_pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
         """The same for tables of the key columns alone, in the order of ``positions``."""
+        pieces = list(self._pieces(left, right))
+        none = np.empty(0, dtype=np.int64)
+        return np.concatenate([none, *(i for i, _ in pieces)]), np.concatenate([none, *(j for _, j in pieces)])
+
+    def _pieces(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
         tables = (left, right)
         algorithm = choose(self._plan, self._budget.limit, sum(t.nbytes for t in tables), sum(map(len, tables))).name
         spill = SpillDirectory()
         operator = registry.create(algorithm, self._plan, Context(budget=self._budget, spill=spill))
-        found: list[pa.RecordBatch] = []
         try:
             arriving = (
                 operator.arrive(side, batch) for side, table in enumerate(tables) for batch in self._keys(side, table)
             )
             for steps in chain(arriving, (operator.end(side) for side in (0, 1)), _once(operator.finish)):
-                found += [self._plan.output.build(step.rows, step.index) for step in steps if step is not None]
+                for step in steps:
+                    if step is not None:
+                        i, j = self._plan.output.build(step.rows, step.index).columns
+                        yield i.to_numpy(), j.to_numpy()
         finally:
             operator.close()
             spill.close()
-        i, j = ([batch.column(side).to_numpy() for batch in found] for side in (0, 1))
-        none = np.empty(0, dtype=np.int64)
-        return np.concatenate([none, *i]), np.concatenate([none, *j])
 
     def _key_schema(self, plan: Plan, side: int) -> pa.Schema:
         fields = [plan.schemas[side].field(position) for position in self.positions[side]]

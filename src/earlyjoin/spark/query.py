@@ -74,7 +74,8 @@ class Query(RunningQuery):
     @property
     def algorithm(self) -> str:
         """What joins the bulk."""
-        return self._execution.bulk(everything=True).name
+        whole = self._execution.driver_join
+        return whole.name if whole is not None else self._execution.bulk(everything=True).name
 
     @property
     def session_version(self) -> str:
@@ -85,8 +86,8 @@ class Query(RunningQuery):
     def progress(self) -> Progress:
         """How far the query is. May be asked from another thread."""
         execution = self._execution
-        early = execution.joined_early
-        read = early.rows_read if early is not None else [0, 0]
+        reading = execution.joined_early or execution.started_driver_join
+        read = reading.rows_read if reading is not None else [0, 0]
         return Progress(
             rows_out=self._watch.rows,
             rows_in=tuple(read),
@@ -114,6 +115,8 @@ class Query(RunningQuery):
             return f"sizes are estimated for inner joins: which rows of a {how} join stay alone shows at the end"
         if self.state is State.NEW:
             return "the query has not been started"
+        if self._execution.started_driver_join is not None:
+            return "the inputs are small and joined at once"
         reason = self._execution.no_early
         if reason is not None:
             return f"no blocks are joined early, because {reason}"
@@ -123,7 +126,8 @@ class Query(RunningQuery):
     def to_df(self) -> Any:
         """The full result as a lazy Spark DataFrame, whatever was given out already.
 
-        Nothing is joined yet; without an equality in the condition, large inputs may be looked at first.
+        Nothing is joined yet, and Spark will do it, small inputs too; without an equality in the condition, large
+        inputs may be looked at first.
         """
         return self._execution.bulk_frame(everything=True)
 
@@ -180,6 +184,8 @@ class Query(RunningQuery):
         if self._execution.bulk_started:
             return self._everything_again()
         early = self._shown + self._early_batches()
+        if self._execution.complete:
+            return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), self.to_df().schema)
         frame = self._execution.bulk_frame()
         if not early:
             return frame

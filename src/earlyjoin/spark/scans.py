@@ -64,8 +64,22 @@ class Computed:
 Below = Files | Small | Computed
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Rows that come from files row by row, or from a small table, as far as the plan tells."""
+
+    format: str | None
+    """Of the files; None for a table in memory."""
+    nbytes: int
+
+
 def examine(dataframe: Any) -> Below:
-    """Look at a DataFrame's plan; nothing is run."""
+    """Look at a DataFrame's plan and at its hidden columns; nothing is run."""
+    return with_blocks(dataframe, look(dataframe))
+
+
+def look(dataframe: Any) -> Planned | Computed:
+    """Look at a DataFrame's plan alone."""
     nodes = plan_nodes(_explained(dataframe))
     if not nodes:
         return Computed("its plan cannot be read")
@@ -78,16 +92,25 @@ def examine(dataframe: Any) -> Below:
     if changing is not None:
         return Computed(f"{changing}() may give other rows when it is asked again", nbytes)
     if leaf == "LocalRelation" and nbytes is not None and nbytes <= SMALL_BYTES:
-        return Small(nbytes)
+        return Planned(None, nbytes)
     format_ = _FORMAT.search(text)
     if leaf != "Relation" or format_ is None:
         return Computed(f"it does not come from files but from {_described(leaf)}", nbytes)
+    return Planned(format_[1].lower(), _nbytes(text) or 0)
+
+
+def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:
+    """What was seen in the plan, with its files."""
+    if isinstance(planned, Computed):
+        return planned
+    if planned.format is None:
+        return Small(planned.nbytes)
     paths = tuple(sorted(_as_in_metadata(path) for path in dataframe.inputFiles()))
     if not paths:
-        return Computed("it has no files", nbytes)
-    files = Files(paths, format_[1].lower(), _nbytes(text) or 0)
+        return Computed("it has no files", planned.nbytes)
+    files = Files(paths, planned.format, planned.nbytes)
     if not _resolves(dataframe, FILE, *([ROW] if files.numbered else [])):
-        return Computed("it is behind a view, or a column of its own hides which file a row comes from", nbytes)
+        return Computed("it is behind a view, or a column of its own hides which file a row comes from", planned.nbytes)
     return files
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.output import OutputColumn
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
+from earlyjoin.spark.arrow_types import plain_schema
 from earlyjoin.spark.bulk import PREFIXES
 from earlyjoin.spark.session import first_line, functions
 
@@ -28,6 +29,9 @@ def arrow_schema(dataframe: Any, side: int) -> pa.Schema:
     names = dataframe.columns
     if not names:
         raise InputError(f"the {SIDES[side]} input has no columns")
+    plain = plain_schema(dataframe)
+    if plain is not None:
+        return plain
     try:
         schema = positional(dataframe, side).limit(0).toArrow().schema
     except Exception as error:

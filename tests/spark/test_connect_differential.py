@@ -1,0 +1,86 @@
+"""Every predicate and join type on a Connect session against a nested loop; some in the driver as well.
+
+One session, in a process of its own: a process has either kind of session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark.bulk_cases import CASES, Case, expected, table
+from spark.conftest import executors_environment, spark_settings
+from spark.join_cases import EQUAL, HOWS, places
+from spark.tables import in_files
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+ROWS = (40, 30)
+SCRIPT = """
+import json, sys
+from pyspark.sql import SparkSession
+from earlyjoin.spark.driver_join import DriverJoin
+from earlyjoin.spark.options import SparkOptions
+from earlyjoin.spark.query import Query
+from spark.bulk_cases import CASES
+from spark.join_cases import EQUAL, HOWS, places
+paths, settings = json.loads(sys.argv[1])
+builder = SparkSession.builder.remote("local[2]")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+frames = [spark.read.parquet(path) for path in paths]
+assert "connect" in type(frames[0]).__module__
+told = []
+for name, case in (CASES | EQUAL).items():
+    for how in HOWS:
+        for place in places(name, how):
+            # Some without an early phase: it takes most of the time.
+            options = SparkOptions(
+                how=how, suffixes=("", "_r"), driver_nbytes=2**24 * (place == "driver"), early=how in ("full", "semi")
+            )
+            query = Query(*frames, case.condition, options)
+            result = query.to_arrow().to_pydict()
+            assert (query.algorithm == DriverJoin.name) == (place == "driver"), (name, how, place)
+            ids = result["id"], result.get("id_r", [None] * len(result["id"]))
+            told.append([name, how, place, list(zip(*ids))])
+spark.stop()
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], Counter[Any]]:
+    directory = tmp_path_factory.mktemp("connect")
+    paths = [in_files(table(side + 1, rows), directory / str(side), 2) for side, rows in enumerate(ROWS)]
+    settings = {k: v for k, v in spark_settings().items() if k.startswith("spark.sql.s")}
+    environment = {**os.environ, **executors_environment()}
+    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps([paths, settings])],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {(name, how, place): Counter(map(tuple, rows)) for name, how, place, rows in found}
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", [*CASES, *EQUAL])
+def test_every_predicate_and_join_type(told: dict[Any, Counter[Any]], name: str, how: str) -> None:
+    case: Case = (CASES | EQUAL)[name]
+    wanted = expected(case, how, *(table(side + 1, rows).to_pylist() for side, rows in enumerate(ROWS)))
+    for place in places(name, how):
+        assert told[name, how, place] == wanted, place
