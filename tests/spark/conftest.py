@@ -30,6 +30,13 @@ def executors_environment() -> dict[str, str]:
     return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
 
 
+def connect_environment() -> dict[str, str]:
+    """For a process with a Connect session: a free port, so that several can run at once, and the tests' modules."""
+    environment = {**os.environ, **executors_environment(), "SPARK_TESTING": "1"}
+    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
+    return environment
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     pyspark = pytest.importorskip("pyspark.sql")

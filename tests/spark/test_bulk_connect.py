@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark.bulk_cases import CASES, expected, table
-from spark.conftest import executors_environment
+from spark.conftest import connect_environment
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
@@ -40,14 +38,12 @@ print(json.dumps(told))
 
 
 def test_connect() -> None:
-    environment = {**os.environ, **executors_environment()}
-    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(WANTED)],
         capture_output=True,
         text=True,
         timeout=600,
-        env=environment,
+        env=connect_environment(),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import earlyjoin as ej
-from spark.conftest import executors_environment, spark_settings
+from spark.conftest import connect_environment, spark_settings
 from spark.tables import in_files, numbered
 
 pytest.importorskip("pyspark")
@@ -60,9 +59,13 @@ def test_connect(tmp_path: Path) -> None:
     paths = [in_files(left, tmp_path / "left", 6), in_files(right, tmp_path / "right", 5)]
     settings = {k: v for k, v in spark_settings().items() if k.startswith("spark.sql.s")}
     argument = json.dumps([*paths, str(tmp_path / "out.parquet"), settings, HOWS])
-    environment = {**os.environ, **executors_environment()}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, argument], capture_output=True, text=True, timeout=600, env=environment
+        [sys.executable, "-c", SCRIPT, argument],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=connect_environment(),
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])

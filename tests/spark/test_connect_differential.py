@@ -6,17 +6,15 @@ One session, in a process of its own: a process has either kind of session.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from spark.bulk_cases import CASES, Case, expected, table
-from spark.conftest import executors_environment, spark_settings
+from spark.bulk_cases import CASES, expected, table
+from spark.conftest import connect_environment, spark_settings
 from spark.join_cases import EQUAL, HOWS, places
 from spark.tables import in_files
 
@@ -57,30 +55,25 @@ print(json.dumps(told))
 """
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], Counter[Any]]:
-    directory = tmp_path_factory.mktemp("connect")
-    paths = [in_files(table(side + 1, rows), directory / str(side), 2) for side, rows in enumerate(ROWS)]
+def test_every_predicate_and_join_type(tmp_path: Path) -> None:
+    """One test for all: a session of its own takes longer than the joins."""
+    paths = [in_files(table(side + 1, rows), tmp_path / str(side), 2) for side, rows in enumerate(ROWS)]
     settings = {k: v for k, v in spark_settings().items() if k.startswith("spark.sql.s")}
-    environment = {**os.environ, **executors_environment()}
-    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps([paths, settings])],
         capture_output=True,
         text=True,
         timeout=900,
-        env=environment,
+        env=connect_environment(),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    return {(name, how, place): Counter(map(tuple, rows)) for name, how, place, rows in found}
-
-
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("name", [*CASES, *EQUAL])
-def test_every_predicate_and_join_type(told: dict[Any, Counter[Any]], name: str, how: str) -> None:
-    case: Case = (CASES | EQUAL)[name]
-    wanted = expected(case, how, *(table(side + 1, rows).to_pylist() for side, rows in enumerate(ROWS)))
-    for place in places(name, how):
-        assert told[name, how, place] == wanted, place
+    told = {(name, how, place): Counter(map(tuple, rows)) for name, how, place, rows in found}
+    sides = [table(side + 1, rows).to_pylist() for side, rows in enumerate(ROWS)]
+    wrong = []
+    for name, case in (CASES | EQUAL).items():
+        for how in HOWS:
+            wanted = expected(case, how, *sides)
+            wrong += [(name, how, place) for place in places(name, how) if told[name, how, place] != wanted]
+    assert not wrong
