@@ -42,9 +42,20 @@ def to_merge_in_idle_time(pairs: Sequence[RunPair], fan_in: int) -> list[int]:
 
 def to_merge_before_the_last(pairs: Sequence[RunPair], fan_in: int, most: int) -> list[int]:
     """The smallest pairs, so many that all later merges, of which the last takes ``most``, are full."""
+    return smallest_first([pair.pages for pair in pairs], fan_in, most)
+
+
+def smallest_first(sizes: Sequence[int], fan_in: int, most: int) -> list[int]:
+    """Which runs of these sizes to merge now: all later merges, of which the last takes ``most``, are full then.
+
+    >>> smallest_first([9, 1, 5, 2, 7], fan_in=3, most=3)
+    [1, 2, 3]
+    >>> smallest_first([9, 1, 5, 2], fan_in=3, most=3)
+    [1, 3]
+    """
     step = fan_in - 1
-    count = (len(pairs) - most) % step or step
-    by_size = sorted(range(len(pairs)), key=lambda number: (pairs[number].pages, number))
+    count = (len(sizes) - most) % step or step
+    by_size = sorted(range(len(sizes)), key=lambda number: (sizes[number], number))
     return sorted(by_size[: count + 1])
 
 

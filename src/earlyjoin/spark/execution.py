@@ -192,7 +192,7 @@ class Execution:
         if self._stopping():
             return
         self.phase, self.bulk_started = Phase.CLEANUP, True
-        frame = self.bulk_frame()
+        frame = self.jobs.tagged(self.bulk_frame)
         delivery = Delivery(
             frame, self.plan.output.schema, self.jobs, small=self._result_is_small(), stopping=self._stopping
         )
@@ -201,12 +201,11 @@ class Execution:
             yield batch
 
     def bulk_frame(self, *, everything: bool = False) -> Any:
-        """What the bulk gives, as a lazy DataFrame; it may look at its inputs first, which is a job of this query.
+        """What the bulk gives, or ``everything``, as a lazy DataFrame. It may look at its inputs first, which is a job:
 
-        With ``everything`` it is the user's own: it can be had after the query has ended, and is not cancelled with it.
+        of this query if it is called so, or of the user, who may have it after the query has ended.
         """
-        bulk = self.bulk(everything=everything)
-        return output_frame(self.plan, bulk.rows() if everything else self.jobs.tagged(bulk.rows))
+        return output_frame(self.plan, self.bulk(everything=everything).rows())
 
     def bulk(self, *, everything: bool = False) -> Bulk:
         """What joins the rest; ``everything`` when nothing is to be left out."""

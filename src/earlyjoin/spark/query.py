@@ -134,9 +134,9 @@ class Query(RunningQuery):
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
         """Write the result as a directory of files (.parquet, .csv, .json, .orc) and return the number of rows.
 
-        Early rows are joined first, so that the size is known; then Spark's writers take all rows, the early ones too.
-        Rows that ``head`` has shown are written too; rows that were taken by iterating are not, and once these are of
-        the bulk, nothing can be written any more.
+        Early rows are joined first, so that the size is known; then Spark joins and writes everything, the early rows
+        too: leaving them out would cost more than joining them again. Rows that ``head`` has shown are written too;
+        rows that were taken by iterating are not, and once these are of the bulk, nothing can be written any more.
         """
         sinks.check_target(path, overwrite=overwrite)
         if limit is not None:
@@ -147,7 +147,7 @@ class Query(RunningQuery):
             return self._write_table(self.to_arrow(), path, overwrite)
         taken = self._watch.rows - sum(batch.num_rows for batch in self._shown)
         try:
-            frame = self._rows_to_write()
+            frame = self._rows_to_write(taken)
             written = sinks.write(frame, path, self._jobs, overwrite=overwrite)
         except BaseException:
             self._end(State.FAILED)
@@ -179,15 +179,15 @@ class Query(RunningQuery):
             batches.append(batch)
         return batches
 
-    def _rows_to_write(self) -> Any:
-        """All rows that are still to come, as a DataFrame."""
+    def _rows_to_write(self, taken: int) -> Any:
+        """All rows that are still to come after so many, as a DataFrame."""
         if self._execution.bulk_started:
             return self._everything_again()
         early = self._shown + self._early_batches()
         if self._execution.complete:
             return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), self.to_df().schema)
-        frame = self._execution.bulk_frame()
-        if not early:
+        frame = self._jobs.tagged(partial(self._execution.bulk_frame, everything=not taken))
+        if not early or not taken:
             return frame
         return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), frame.schema).union(frame)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from earlyjoin.algorithms.hashing.arrival_statistics import ArrivalStatistics
 from earlyjoin.algorithms.hashing.expected_output import ExpectedOutput
-from earlyjoin.algorithms.hashing.rpj_formulas import PageCosts, dd_cost, md_cost, merge_passes
+from earlyjoin.algorithms.hashing.rpj_formulas import PageCosts, dd_cost, md_cost, merged_pages
 from earlyjoin.algorithms.hashing.task_choice import Task, best_task
 
 few = settings(max_examples=15, deadline=None)
@@ -134,13 +134,14 @@ COSTS = PageCosts(random=8, sequential=1)
 
 def test_costs() -> None:
     assert float(md_cost(np.array(3), np.array(10), COSTS)) == 3 * 8 + 7
-    np.testing.assert_array_equal(merge_passes(np.array([0, 1, 2, 3, 4, 5]), 2), [1, 1, 1, 2, 2, 3])
-    assert float(dd_cost(np.array([[4], [1]]), np.array([[10], [5]]), 2, COSTS)[0]) == 2 * 8 * 15 * 2
+    assert [merged_pages([1] * runs, 2) for runs in range(6)] == [0, 1, 2, 5, 8, 12]
+    assert merged_pages([50, 1, 1, 1], 2) == 2 + 3 + 53  # the long run is read once
+    assert float(dd_cost(np.array([15]), COSTS)[0]) == 2 * 8 * 15
 
 
 def choose(memory: list[list[int]], disk: list[int], **kinds: bool) -> Task | None:
     runs, pages = np.array([[1, 1], [1, 1]]), np.array([[10, 10], [10, 10]])
-    return best_task(np.array(memory), np.array(disk), runs, pages, fan_in=10, costs=COSTS, **kinds)
+    return best_task(np.array(memory), np.array(disk), runs, pages, pages.sum(axis=0), costs=COSTS, **kinds)
 
 
 def test_the_task_of_the_highest_rate_is_chosen() -> None:
@@ -158,6 +159,7 @@ def test_the_task_of_the_highest_rate_is_chosen() -> None:
 
 def test_disk_partitions_are_worth_more_the_fewer_runs_they_have() -> None:
     runs, pages = np.array([[1, 1], [9, 1]]), np.array([[10, 10], [10, 10]])
-    chosen = best_task(np.array([[5, 5], [0, 0]]), np.zeros(2, dtype=np.int64), runs, pages, fan_in=10, costs=COSTS)
+    none = np.zeros(2, dtype=np.int64)
+    chosen = best_task(np.array([[5, 5], [0, 0]]), none, runs, pages, none, costs=COSTS)
     assert chosen == Task(0, 1)
     assert pytest.approx(float(md_cost(runs[1], pages[1], COSTS)[0])) == 9 * 8 + 1

@@ -33,18 +33,26 @@ class Slot(NamedTuple):
         """Are all pairs done?"""
         return not (self.left and self.right) or self.left[0].label == self.right[0].label
 
+    @property
+    def rows(self) -> int:
+        """Rows of all its runs."""
+        return sum(run.rows for run in (*self.left, *self.right))
+
 
 def slots(left: Sequence[DiskRun], right: Sequence[DiskRun]) -> list[Slot]:
     """The runs of a partition in slots: matching ones first, then the others, side by side."""
-    common = {run.label for run in left} & {run.label for run in right}
-    labels = dict.fromkeys(run.label for run in left if run.label in common)
-    matching = [Slot(_of(left, label), _of(right, label)) for label in labels]
-    alone = [dict.fromkeys(run.label for run in runs if run.label not in common) for runs in (left, right)]
-    return matching + [Slot(_of(left, mine), _of(right, other)) for mine, other in zip_longest(*alone)]
+    lefts, rights = _by_label(left), _by_label(right)
+    matching = [Slot(runs, rights[label]) for label, runs in lefts.items() if label in rights]
+    alone = [runs for label, runs in lefts.items() if label not in rights]
+    others = [runs for label, runs in rights.items() if label not in lefts]
+    return matching + [Slot(mine or [], other or []) for mine, other in zip_longest(alone, others)]
 
 
-def _of(runs: Sequence[DiskRun], label: int | None) -> list[DiskRun]:
-    return [run for run in runs if run.label == label]
+def _by_label(runs: Sequence[DiskRun]) -> dict[int, list[DiskRun]]:
+    found: dict[int, list[DiskRun]] = {}
+    for run in runs:
+        found.setdefault(run.label, []).append(run)
+    return found
 
 
 class MatchingRunsRule(ResidenceRule):

@@ -18,6 +18,12 @@ class MergeSettings(HashSettings):
     """What an algorithm with sorted runs is built with."""
 
     page_part: ClassVar[int] = 16
+
+    @property
+    def pages_read(self) -> int:
+        """A page of as many runs of both sides as a merge takes, two that are written, and some room."""
+        return 3 * self.fan_in
+
     flush: str = option("adaptive", "which partitions leave memory (hmj)", of=tuple(HASH_MERGE_POLICIES))
     fan_in: int = option(10, "most runs of a side that one merge takes while rows still arrive", least=2)
     flush_fraction: float | None = option(
@@ -33,6 +39,9 @@ class MergeSettings(HashSettings):
     decay: float = option(DECAY, "what recent arrivals keep of their weight after a time unit (rpj)", least=0, most=1)
     random_cost: float = option(PageCosts().random, "what a page costs after a seek (rpj)", least=0)
     sequential_cost: float = option(PageCosts().sequential, "what a page costs right behind the last (rpj)", least=0)
+    wait_cost: float = option(
+        0.0, "what it costs, in the same measure, to wait after a task for the next silence (rpj)", least=0
+    )
 
     def check(self) -> None:
         """Nothing may be free of cost, and something has to leave."""

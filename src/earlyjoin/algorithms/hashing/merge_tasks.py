@@ -2,12 +2,13 @@
 
 ::
 
-    dd-task   slots of the partition ──▶ merge the first F ──▶ … until one slot of matching runs is left
+    dd-task   slots of the partition ──▶ merge the smallest F ──▶ … until one slot of matching runs is left
     clean-up  flush what is in memory ──▶ for each partition: one merge with the whole memory that writes nothing;
               a partition with more runs than that can take is joined by hashing, as XJoin's
 
 F, the fan-in, is the number of slots that one merge takes: at most as many as fit, at least two. At clean-up nothing
-else is in memory and only what fits counts (RPJ section 3). Hashing reads every page once where merging in several
+else is in memory and only what fits counts (RPJ section 3). The run that earlier tasks have left is the longest: it is
+merged last, and so once. Hashing reads every page once where merging in several
 passes would write and read it again.
 """
 
@@ -21,6 +22,7 @@ from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.matching_runs import Slot, slots
 from earlyjoin.algorithms.hashing.partition_merge import PartitionMerge
 from earlyjoin.algorithms.hashing.tasks import Task
+from earlyjoin.algorithms.merge_tree import smallest_first
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.state.budget import Budget, MemoryLimit
 
@@ -60,7 +62,7 @@ class DiskDiskTask(Task):
         """A piece of a merge, or the next merge."""
         if self.merge is None:
             join = self._join
-            chosen = fitting(self._slots(), join.set.fan_in, join.table.pages.limit)
+            chosen = next_merge(self._slots(), join.set.fan_in, join.table.pages.limit)
             label = join.table.next_label()
             self.merge = merge_of(join, self.partition, chosen, join.table.pages, label)
             return None
@@ -186,6 +188,20 @@ class MergeCleanUp:
         """Give memory back and remove what is half written."""
         if self.merge is not None:
             self.merge.close()
+
+
+def next_merge(left: list[Slot], fan_in: int, limit: MemoryLimit) -> list[Slot]:
+    """All slots, if one merge can take them; else the first of the smallest, so many that later merges are full.
+
+    Slots are as small as others of less than twice their rows: of those that were flushed the oldest go first.
+    """
+    least = min((slot.rows for slot in left), default=0) or 1
+    classes = [(slot.rows // least).bit_length() for slot in left]
+    by_size = sorted(range(len(left)), key=lambda number: (classes[number], number))
+    most = len(fitting([left[number] for number in by_size], fan_in, limit))
+    if most >= len(left):
+        return left
+    return fitting([left[number] for number in smallest_first(classes, most, most)], most, limit)
 
 
 def fitting(left: list[Slot], most: int, limit: MemoryLimit) -> list[Slot]:

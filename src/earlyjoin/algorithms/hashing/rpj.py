@@ -28,7 +28,8 @@ from earlyjoin.algorithms.hashing.flush_policies import optimal_flush
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, PartitionStatistics, Victim
 from earlyjoin.algorithms.hashing.merge_join import MergingHashJoin
 from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask
-from earlyjoin.algorithms.hashing.rpj_formulas import PageCosts
+from earlyjoin.algorithms.hashing.matching_runs import slots
+from earlyjoin.algorithms.hashing.rpj_formulas import PageCosts, merged_pages
 from earlyjoin.algorithms.hashing.table import Flushed
 from earlyjoin.algorithms.hashing.task_choice import best_task
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
@@ -125,8 +126,8 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         pages = np.array([[sum(map(self._pages, part)) for part in side] for side in self.table.runs])
         costs = PageCosts(self.set.random_cost, self.set.sequential_cost)
         best = best_task(
-            self._memory_pairs(), self.expected.disk, runs, pages,
-            fan_in=self.set.fan_in, costs=costs, md=self.md, dd=self.dd,
+            self._memory_pairs(), self.expected.disk, runs, pages, self._merged_pages(),
+            costs=costs, wait=self.set.wait_cost, md=self.md, dd=self.dd,
         )  # fmt: skip
         if best is None:
             return None
@@ -136,6 +137,16 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         task = MemoryDiskTask(self, best.side, best.partition)
         self.expected.probed(best.side, best.partition, task.started_at)
         return task
+
+    def _merged_pages(self) -> Int64:
+        """Pages that the merges of each partition would read."""
+        merged = np.zeros(self.table.partitions, dtype=np.int64)
+        if self.dd:
+            for partition in np.flatnonzero(self.expected.disk):
+                found = slots(*(self.table.runs[side][partition] for side in (0, 1)))
+                sizes = [sum(map(self._pages, (*slot.left, *slot.right))) for slot in found]
+                merged[partition] = merged_pages(sizes, self.set.fan_in)
+        return merged
 
     def _pages(self, run: DiskRun) -> int:
         """Pages of a run as the counters count them."""

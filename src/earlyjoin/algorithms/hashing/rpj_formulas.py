@@ -5,11 +5,14 @@ Equations 5 and 6 are in :mod:`~earlyjoin.algorithms.hashing.arrival_statistics`
 
 from __future__ import annotations
 
+from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from earlyjoin.algorithms.merge_tree import smallest_first
 from earlyjoin.predicates.keys import Int64
 
 Float64 = npt.NDArray[np.float64]
@@ -45,27 +48,27 @@ def md_cost(runs: Int64, pages: Int64, costs: PageCosts) -> Float64:
     return np.asarray(runs * costs.random + np.maximum(0, pages - runs) * costs.sequential, dtype=np.float64)
 
 
-def merge_passes(runs: Int64, fan_in: int) -> Int64:
-    """How often the rows of a partition are merged until one run is left; at least once.
+def merged_pages(sizes: Sequence[int], fan_in: int) -> int:
+    """Pages that the merges of a dd-task read, if ``sizes`` are the pages of its slots and the smallest go first.
 
-    >>> merge_passes(np.array([1, 2, 3, 10, 11, 100, 101]), 10)
-    array([1, 1, 1, 1, 2, 2, 3])
+    >>> merged_pages([4, 4], 2), merged_pages([100, 1, 1], 2), merged_pages([1] * 100, 10)
+    (8, 104, 200)
     """
-    passes = np.ones(np.shape(runs), dtype=np.int64)
-    reach = np.full(np.shape(runs), fan_in, dtype=np.int64)
-    while (reach < runs).any():
-        passes += reach < runs
-        reach *= fan_in
-    return passes
+    left = sorted(sizes)
+    pages = 0
+    while len(left) > fan_in:
+        chosen = smallest_first(left, fan_in, fan_in)
+        merged = sum(left[: len(chosen)])
+        pages += merged
+        del left[: len(chosen)]
+        insort(left, merged)
+    return pages + sum(left)
 
 
-def dd_cost(runs: Int64, pages: Int64, fan_in: int, costs: PageCosts) -> Float64:
-    """E_t of a dd-task: both disk partitions are read and written once in every pass of PSMJ, page by page.
+def dd_cost(merged: Int64, costs: PageCosts) -> Float64:
+    """E_t of a dd-task: every page that its merges read is written again, and each access is a random one.
 
-    ``runs`` and ``pages`` have a row for each side.
-
-    PAPER UNCLEAR: the number of passes is printed as the logarithm of the number of pages; a merge works on runs, so
-    it is that of the number of runs here.
+    PAPER UNCLEAR: the paper takes all pages as often as the logarithm of their number says. A merge works on runs, of
+    which most are short and one, left by the last task, is long; so what the merges will read is counted.
     """
-    passes = merge_passes(np.maximum(runs[0], runs[1]), fan_in)
-    return np.asarray(2 * costs.random * (pages[0] + pages[1]) * passes, dtype=np.float64)
+    return np.asarray(2 * costs.random * merged, dtype=np.float64)

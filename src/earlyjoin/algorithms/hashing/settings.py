@@ -26,7 +26,13 @@ class HashSettings(OperatorOptions):
     """What can be chosen about the algorithms on the partitioned hash table."""
 
     page_part: ClassVar[int] = 2
-    """How many pages the memory for reading is meant to hold."""
+    """How many pages the memory for reading is meant to hold, if memory is counted in bytes."""
+
+    @property
+    def pages_read(self) -> int:
+        """The same if memory is counted in rows."""
+        return self.page_part
+
     partitions: int | None = option(
         None, "number of partitions (auto: from the memory and the expected size)", least=1, most=4096
     )

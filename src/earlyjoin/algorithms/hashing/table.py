@@ -357,11 +357,11 @@ class PartitionedTable:
 
 def _split(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget]:
     """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table."""
-    limit, pages = budget.limit, settings.page_part
+    limit = budget.limit
     if limit.rows is not None:
-        reading = min(limit.rows // 4, max(pages * (settings.page_rows or PAGE_ROWS), limit.rows // 256))
-        return budget.split(reading / limit.rows, least_rows=2)
-    return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES or pages > 2 else 1 / 8)
+        pages = settings.pages_read * (settings.page_rows or PAGE_ROWS)
+        return budget.split(min(limit.rows // 4, max(pages, limit.rows // 256)) / limit.rows, least_rows=2)
+    return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8)
 
 
 def _page_bytes(part: MemoryPart, words: Words | None) -> int | None:

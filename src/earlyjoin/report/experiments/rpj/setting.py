@@ -19,6 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
+import numpy as np
+
+from earlyjoin.local.timed_inputs import Schedule
 from earlyjoin.predicates import equal
 from earlyjoin.report.experiments.experiment import Figure, Panel
 from earlyjoin.report.experiments.moments import History, Moment
@@ -55,6 +58,8 @@ def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> 
         result_s=1e-6,
     )
     options = {"partitions": PARTITIONS, "hashing": "mod", "page_rows": page_rows, **_MORE.get(label[:3], {})}
+    if label.startswith("RPJ"):
+        options["wait_cost"] = _between_silences_s(schedule) / each
     return push(
         Contender(label=label, algorithm=label.lower(), options=options),
         equal("a"),
@@ -66,6 +71,12 @@ def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> 
         window_rows=max(50, memory // 200),
         silent_time_only=not label.startswith("RPJ"),
     )
+
+
+def _between_silences_s(schedule: Schedule) -> float:
+    """How long it takes from a silence to the next, on average."""
+    silences = np.count_nonzero(np.diff(schedule.times_s) > SILENCE_S)
+    return float(schedule.times_s[-1] / silences) if silences else 0.0
 
 
 def end_of_transmission_s(setting: Setting, network: str, scale: float, seed: int) -> float:
