@@ -201,9 +201,10 @@ class Execution:
             yield batch
 
     def bulk_frame(self, *, everything: bool = False) -> Any:
-        """What the bulk gives, or ``everything``, as a lazy DataFrame. It may look at its inputs first, which is a job:
+        """What the bulk gives, or ``everything``, as a lazy DataFrame.
 
-        of this query if it is called so, or of the user, who may have it after the query has ended.
+        It may look at its inputs first, which is a job: of this query if whoever calls says so (``jobs.tagged``), else
+        of the user, who may have the DataFrame after the query has ended.
         """
         return output_frame(self.plan, self.bulk(everything=everything).rows())
 

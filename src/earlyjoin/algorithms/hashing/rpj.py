@@ -26,9 +26,9 @@ from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.expected_output import ExpectedOutput
 from earlyjoin.algorithms.hashing.flush_policies import optimal_flush
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, PartitionStatistics, Victim
+from earlyjoin.algorithms.hashing.matching_runs import slots
 from earlyjoin.algorithms.hashing.merge_join import MergingHashJoin
 from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask
-from earlyjoin.algorithms.hashing.matching_runs import slots
 from earlyjoin.algorithms.hashing.rpj_formulas import PageCosts, merged_pages
 from earlyjoin.algorithms.hashing.table import Flushed
 from earlyjoin.algorithms.hashing.task_choice import best_task
