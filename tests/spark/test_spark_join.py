@@ -123,6 +123,22 @@ def test_write_and_read_by_table_name(spark: Any, tables: tuple[pa.Table, str, p
         ej.join(left_path, right_path, on="k", engine="spark").write(target)
 
 
+@pytest.mark.parametrize("how", ["inner", "full", "semi"])
+def test_rows_taken_by_iterating_are_not_written(
+    spark: Any, tables: tuple[pa.Table, str, pa.Table, str], tmp_path: Path, how: str
+) -> None:
+    left, left_path, right, right_path = tables
+    query = ej.join(left_path, right_path, on="k", how=how, engine="spark")
+    taken = next(iter(query))
+    assert query.progress.phase == "arriving", "a row of the early phase"
+    written = query.write(tmp_path / "rest.parquet")
+    rest = spark.read.parquet(str(tmp_path / "rest.parquet")).toArrow()
+    expected = ej.join(left, right, on="k", how=how).to_arrow()
+    assert 0 < taken.num_rows < len(expected)
+    assert written == len(rest) == len(expected) - taken.num_rows
+    assert multiset(rest) + multiset(pa.Table.from_batches([taken])) == multiset(expected)
+
+
 def test_larger_tables_against_sparks_own_join(spark: Any, tmp_path: Path) -> None:
     """Count and a hash of the rows, of what is written and of what is collected."""
     tables = [numbered(60_000, 30_000, "a", 5), numbered(40_000, 30_000, "b", 6)]

@@ -22,7 +22,7 @@ from earlyjoin.report.bench.measuring import TableOutcome
 from earlyjoin.report.bench.one_join import JoinToMeasure, Measured, measure
 from earlyjoin.state.budget import format_bytes
 
-ALGORITHMS = ("xjoin", "hmj", "rpj", "dhj", "ehj")
+ALGORITHMS = ("xjoin", "hmj", "rpj", "rpj-md", "rpj-dd", "dhj", "dphj", "ehj")
 SHARE = 0.05
 MOST_TIMES = 6.0
 MORE_BYTES = 150_000_000
