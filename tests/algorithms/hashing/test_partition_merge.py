@@ -17,7 +17,7 @@ from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.hmj import HashMergeJoin
 from earlyjoin.algorithms.hashing.matching_runs import MatchingRunsRule, slots
 from earlyjoin.algorithms.hashing.merge_settings import MergeSettings
-from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask
+from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask, next_merge
 from earlyjoin.algorithms.hashing.rules import Stamps
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Step
@@ -106,8 +106,8 @@ def test_the_example_of_rpj_section_2_2(tmp_path: Path) -> None:
     bench.close()
 
 
-def run_of(label: int) -> DiskRun:
-    return DiskRun(Run(Path(str(label)), 1, (0,), 1), label, (1,))
+def run_of(label: int, rows: int = 1) -> DiskRun:
+    return DiskRun(Run(Path(str(label)), rows, (0,), 1), label, (1,))
 
 
 def labels(found: list[tuple[list[DiskRun], list[DiskRun]]]) -> list[tuple[list[int], list[int]]]:
@@ -125,6 +125,22 @@ def test_the_example_of_rpj_figure_6() -> None:
     assert all(slot.matches for slot in slots(left, right))
     left, right = [run_of(8), run_of(7), run_of(9)], [run_of(18), run_of(7)]
     assert labels(slots(left, right)) == [([7], [7]), ([8], [18]), ([9], [])], "matching runs stay together"
+
+
+def test_the_long_run_of_earlier_tasks_is_merged_last() -> None:
+    left = [run_of(1, 900), *(run_of(label, 10 + label % 3) for label in range(2, 25))]
+    right = [run_of(1, 700), *(run_of(label, 10) for label in range(32, 55))]
+    memory, merged, label = MemoryLimit(bytes=10**6), [], 100
+    while len(found := slots(left, right)) > 1:
+        chosen = next_merge(found, 5, memory)
+        merged.append([slot.left[0].label for slot in chosen])
+        label += 1
+        for side, runs in enumerate((left, right)):
+            gone = [run for slot in chosen for run in slot[side]]
+            runs[:] = [run for run in runs if run not in gone] + [run_of(label, sum(run.rows for run in gone))]
+    assert [1 in labels for labels in merged] == [False] * 5 + [True], "once, and at the end"
+    assert [len(labels) for labels in merged] == [4, 5, 5, 5, 5, 5], "only the first merge takes fewer"
+    assert merged[0] == [2, 3, 4, 5], "the oldest of the short ones"
 
 
 def test_matching_runs_are_not_joined_again(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_costs() -> None:
     assert float(dd_cost(np.array([15]), COSTS)[0]) == 2 * 8 * 15
 
 
-def choose(memory: list[list[int]], disk: list[int], **kinds: bool) -> Task | None:
+def choose(memory: list[list[int]], disk: list[int], **kinds: Any) -> Task | None:
     runs, pages = np.array([[1, 1], [1, 1]]), np.array([[10, 10], [10, 10]])
     return best_task(np.array(memory), np.array(disk), runs, pages, pages.sum(axis=0), costs=COSTS, **kinds)
 
@@ -155,6 +156,11 @@ def test_the_task_of_the_highest_rate_is_chosen() -> None:
     assert choose([[10, 0], [0, 0]], [0, 10**6], dd=False) == Task(0, 0)
     assert choose([[10**6, 0], [0, 0]], [0, 1], md=False) == Task(None, 1)
     assert choose([[10**6, 0], [0, 0]], [0, 0], md=False) is None
+
+
+def test_where_every_task_waits_for_a_silence_the_one_that_finds_most_is_worth_more() -> None:
+    assert choose([[10, 0], [0, 0]], [0, 20]) == Task(0, 0)
+    assert choose([[10, 0], [0, 0]], [0, 20], wait=1000.0) == Task(None, 1)
 
 
 def test_disk_partitions_are_worth_more_the_fewer_runs_they_have() -> None:

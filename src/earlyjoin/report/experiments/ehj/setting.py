@@ -24,7 +24,7 @@ from earlyjoin.state.cost_clock import Costs
 PAGE_ROWS = 20
 COSTS = Costs(page_read_s=190e-6, page_written_s=190e-6, row_s=14.25e-6, result_s=1e-6)
 _SHARED = {"hashing": "mod", "page_rows": PAGE_ROWS}
-"""The paper does not say how keys are spread: with the key modulo the partitions DHJ moves its rows exactly (fig. 6)."""
+"""How keys are spread is not said; with the key modulo the partitions DHJ moves exactly the rows of figure 6."""
 _FROZEN = {"partitions": 11, **_SHARED}
 """EHJ and DHJ were best with eleven partitions, the others with twenty (section 5.2)."""
 _REPLACED = {"partitions": 20, **_SHARED}
