@@ -10,8 +10,8 @@ stage is done (section 2.1), and an HMJ that let rows wait for its merges would 
 figure 10.
 
 At a smaller scale rows, memory and pages shrink alike, and a page costs so much less: runs have as many pages, and
-tasks take as large a part of the time. Suspensions do not come more often, though, so whole tasks wait longer for
-the next one: figures 10 to 12 are themselves at scale 1 alone.
+tasks take as large a part of the time. Suspensions do not come more often, though: whole tasks wait longer for the next
+one, which counts when RPJ chooses (``wait_cost``).
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ MEMORY_ROWS = 100_000
 PAGE_ROWS = 100
 RANDOM_S = 10e-3
 SEQUENTIAL_S = 1e-3
-_MORE: Mapping[str, Mapping[str, object]] = {
-    "RPJ": {
-        "flush_fraction": 0.1,
-        "random_cost": RANDOM_S,
-        "sequential_cost": SEQUENTIAL_S,
-        "hand_over": "task",
-    }
+_OF_RPJ: Mapping[str, object] = {
+    "flush_fraction": 0.1,
+    "random_cost": RANDOM_S,
+    "sequential_cost": SEQUENTIAL_S,
+    "hand_over": "task",
 }
 
 
@@ -57,9 +55,10 @@ def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> 
         row_s=20e-6,
         result_s=1e-6,
     )
-    options = {"partitions": PARTITIONS, "hashing": "mod", "page_rows": page_rows, **_MORE.get(label[:3], {})}
-    if label.startswith("RPJ"):
-        options["wait_cost"] = _between_silences_s(schedule) / each
+    rpj = label.startswith("RPJ")
+    options: dict[str, object] = {"partitions": PARTITIONS, "hashing": "mod", "page_rows": page_rows}
+    if rpj:
+        options |= {**_OF_RPJ, "wait_cost": _between_silences_s(schedule) / each}
     return push(
         Contender(label=label, algorithm=label.lower(), options=options),
         equal("a"),
@@ -69,7 +68,7 @@ def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> 
         costs=costs,
         silence_s=SILENCE_S,
         window_rows=max(50, memory // 200),
-        silent_time_only=not label.startswith("RPJ"),
+        silent_time_only=not rpj,
     )
 
 
