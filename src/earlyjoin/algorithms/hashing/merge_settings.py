@@ -18,12 +18,6 @@ class MergeSettings(HashSettings):
     """What an algorithm with sorted runs is built with."""
 
     page_part: ClassVar[int] = 16
-
-    @property
-    def pages_read(self) -> int:
-        """A page of as many runs of both sides as a merge takes, two that are written, and some room."""
-        return 3 * self.fan_in
-
     flush: str = option("adaptive", "which partitions leave memory (hmj)", of=tuple(HASH_MERGE_POLICIES))
     fan_in: int = option(10, "most runs of a side that one merge takes while rows still arrive", least=2)
     flush_fraction: float | None = option(
@@ -42,6 +36,11 @@ class MergeSettings(HashSettings):
     wait_cost: float = option(
         0.0, "what it costs, in the same measure, to wait after a task for the next silence (rpj)", least=0
     )
+
+    @property
+    def pages_read(self) -> int:
+        """A page of as many runs of both sides as a merge takes, two that are written, and some room."""
+        return 3 * self.fan_in
 
     def check(self) -> None:
         """Nothing may be free of cost, and something has to leave."""

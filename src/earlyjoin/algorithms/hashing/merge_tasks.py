@@ -8,8 +8,7 @@
 
 F, the fan-in, is the number of slots that one merge takes: at most as many as fit, at least two. At clean-up nothing
 else is in memory and only what fits counts (RPJ section 3). The run that earlier tasks have left is the longest: it is
-merged last, and so once. Hashing reads every page once where merging in several
-passes would write and read it again.
+merged last, and so once. Hashing reads every page once where merging in several passes would write and read it again.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@
 
 A task that is interrupted by arrivals stays in work and goes on when the inputs are silent again, before another is
 chosen: its expected output was counted as found when it began. Where every task has to wait for a silence, the wait can
-be made part of Et (option ``wait-cost``). An md-task whose memory part has to leave is finished
-first. PAPER UNCLEAR: the paper looks for input between tasks only; here after every step.
+be made part of Et (option ``wait-cost``). An md-task whose memory part has to leave is finished first. PAPER UNCLEAR:
+the paper looks for input between tasks only (option ``hand-over``); here after every step, if nothing else is said.
 """
 
 from __future__ import annotations

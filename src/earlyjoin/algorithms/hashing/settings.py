@@ -27,12 +27,6 @@ class HashSettings(OperatorOptions):
 
     page_part: ClassVar[int] = 2
     """How many pages the memory for reading is meant to hold, if memory is counted in bytes."""
-
-    @property
-    def pages_read(self) -> int:
-        """The same if memory is counted in rows."""
-        return self.page_part
-
     partitions: int | None = option(
         None, "number of partitions (auto: from the memory and the expected size)", least=1, most=4096
     )
@@ -48,6 +42,11 @@ class HashSettings(OperatorOptions):
         "step", "when work on disk makes way for rows that have come: after a step, or at the end of the task (RPJ)",
         of=("step", "task"),
     )  # fmt: skip
+
+    @property
+    def pages_read(self) -> int:
+        """How many pages the memory for reading is meant to hold, if memory is counted in rows."""
+        return self.page_part
 
     def check(self) -> None:
         """The one-side is what is kept in memory."""
