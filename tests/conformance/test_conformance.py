@@ -155,3 +155,17 @@ def test_arrivals_interrupt_reactive_work_in_the_middle_of_a_hot_key(algorithm: 
     steps += [("end", 0, 0, 0), ("end", 1, 0, 0), ("finish", 0, 0, 0)]
     scenario = Scenario(JoinType.FULL, (rows[0], rows[1]), steps, MemoryLimit(rows=16), 1.0, output_rows)
     check(algorithm, by_name["equal"], scenario)
+
+
+def test_what_a_merge_had_written_is_saved_once() -> None:
+    """Found by a long run: a second snapshot still had the files of a merge that was through by then."""
+    keys = ([None] * 11 + [0, 1, 3], [None] * 5 + [0] + [None] * 18)
+    rows = tuple([{"k": key, "t": None, "pad": None, "id": number} for number, key in enumerate(side)] for side in keys)
+    steps = [
+        ("arrive", 0, 0, 2), ("arrive", 0, 2, 8), ("arrive", 0, 8, 14), ("react", 4, 0, 0), ("arrive", 1, 0, 6),
+        ("react", 1, 0, 0), ("end", 0, 0, 0), ("arrive", 1, 6, 8), ("arrive", 1, 8, 14), ("react", 1, 0, 0),
+        ("arrive", 1, 14, 19), ("arrive", 1, 19, 24), ("end", 1, 0, 0), ("finish", 0, 0, 0),
+    ]  # fmt: skip
+    scenario = Scenario(JoinType.INNER, (rows[0], rows[1]), steps, MemoryLimit(rows=8), 0.5, 1)
+    for moves in ({29, 38}, {19, 34}):
+        check_moved("hmj", by_name["equal_and_band"], scenario, moves)

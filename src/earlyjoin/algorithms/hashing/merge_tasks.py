@@ -244,6 +244,6 @@ def load_merge(join: MergingHashJoin, partition: int, budget: Budget, values: di
     """The merge that ``save_merge`` saved."""
     left, right = ([join.table.runs[side][partition][place] for place in values["runs"][side]] for side in (0, 1))
     merge = PartitionMerge(join.merge_work, partition, (left, right), budget, label=values["label"])
-    merge.written = join.table.half_written
+    merge.written, join.table.half_written = join.table.half_written, ([], [])
     merge.load(values["state"])
     return merge

@@ -324,6 +324,7 @@ class PartitionedTable:
             [run.save(saved, f"half-written-{side}-{n}") for n, run in enumerate(runs)]
             for side, runs in enumerate(self.half_written)
         ]
+        self.half_written = ([], [])  # they are the merge's
         return saved
 
     def _arrays(self) -> dict[str, Int64]:
