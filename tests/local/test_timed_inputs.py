@@ -59,22 +59,6 @@ def test_work_makes_rows_wait_and_a_silence_in_the_past_is_none() -> None:
     assert inputs.peak_waiting == 2
 
 
-def test_patience_lets_reactive_work_go_on() -> None:
-    counters, clock = Counters(rows_in=[0, 0]), CostClock(Costs(page_read_s=1))
-    clock.watch(counters)
-    inputs, _ = _inputs([0, 2, 4, 6, 60], [0] * 5, clock, patience_rows=2)
-    assert _taken(inputs) == (0, [0])
-    counters.pages_read += 5
-    assert not inputs.waiting(None)
-    assert _taken(inputs, 0.0) is None
-    counters.pages_read += 2
-    assert inputs.waiting(None)
-    assert _taken(inputs, 0.0) == (0, [1, 2, 3])
-    clock.advance_to(60)
-    assert inputs.waiting(None)  # nobody will come any more: no reason to let rows wait
-    assert _taken(inputs, 0.0) == (0, [4])
-
-
 def test_work_beyond_a_silence_is_taken_from_the_next_ones() -> None:
     counters, clock = Counters(rows_in=[0, 0]), CostClock(Costs(page_read_s=1))
     clock.watch(counters)

@@ -6,7 +6,7 @@ together, some at a time, with the clock at the arrival of the last one; so are 
 ::
 
     arrivals  x xx x x     25 ms of silence     x x  xx x            wait_s over: take gives None, the driver reacts
-              └─window─┘                        └window─┘            patience_rows waiting: the reaction is cut short
+              └─window─┘                        └window─┘            a row waits: the reaction is cut short
 """
 
 from __future__ import annotations
@@ -49,19 +49,17 @@ class TimedInputs:
         *,
         silence_s: float,
         window_rows: int = 500,
-        patience_rows: int = 0,
         silent_time_only: bool = False,
     ) -> None:
-        """``patience_rows``: reactive work goes on until more than so many rows wait.
+        """With ``silent_time_only`` reactive work has no more time than inputs are silent.
 
-        ``silent_time_only``: a step that rows come upon is not done before them at their cost. What it took beyond the
-        silence is taken from the next silences, so that reactive work has no more time than inputs are silent.
+        A step that rows come upon is not done before them at their cost: what it took beyond the silence is taken from
+        the next silences.
         """
         self._tables = tables
         self._schedule = schedule
         self._clock = clock
         self._window_rows = window_rows
-        self._patience_rows = patience_rows
         self._silent_time_only = silent_time_only
         self._reacting = False
         self._owed_s = 0.0
@@ -91,9 +89,6 @@ class TimedInputs:
         if self._at < len(self._schedule):
             next_s = float(self._schedule.times_s[self._at])
             self._note_overrun(now - next_s)
-            if wait_s == 0.0 and self.backlog <= self._patience_rows and next_s <= now and not self._all_arrived(now):
-                self._clock.sleep(_LOOK_S)
-                return None
             if wait_s is not None and next_s > now + wait_s and not self._repaid(next_s - now - wait_s):
                 self._clock.sleep(max(wait_s + self._owed_s, _LOOK_S))
                 self._owed_s, self._reacting = 0.0, True
@@ -107,11 +102,11 @@ class TimedInputs:
         return self._ready.popleft()
 
     def waiting(self, side: int | None) -> bool:
-        """Do more rows wait than the reaction may let wait?"""
+        """Do rows wait, or will none come any more?"""
         self._clock.sleep(_LOOK_S)
         backlog = self.backlog
         self.peak_waiting = max(self.peak_waiting, backlog)
-        return bool(self._ready) or backlog > self._patience_rows or self._all_arrived(self._clock.now())
+        return bool(self._ready) or backlog > 0 or self._all_arrived(self._clock.now())
 
     def release(self, arrival: Arrival) -> None:
         """Nothing to give back: what waits is counted by ``peak_waiting``."""

@@ -119,8 +119,7 @@ class RateBasedProgressiveJoin(MergingHashJoin):
 
     def _memory_pairs(self) -> Int64:
         """Er of md-tasks; rows that need no further match have gone without a word, from memory and in merges."""
-        other_has_runs = np.array([[len(part) > 0 for part in side] for side in reversed(self.table.runs)])
-        return np.where((self.table.in_memory > 0) & other_has_runs, self.expected.memory, 0)
+        return np.where((self.table.in_memory > 0) & (self.table.on_disk[::-1] > 0), self.expected.memory, 0)
 
     def next_task(self) -> Task | None:
         """The task of the highest expected output rate."""
