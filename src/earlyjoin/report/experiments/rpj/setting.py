@@ -16,6 +16,7 @@ one, which counts when RPJ chooses (``wait_cost``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
@@ -101,9 +102,18 @@ def cost_ms(moment: Moment) -> float:
     return 1000 * moment.worked_s / moment.results if moment.results else 0.0
 
 
+def first_hundredth_s(one: History, other: History, end_s: float) -> float:
+    """The first hundredth of the time axis at which both have flushed."""
+    return end_s * math.ceil(100 * _both_flushed_s(one, other, end_s) / end_s) / 100
+
+
+def _both_flushed_s(one: History, other: History, end_s: float) -> float:
+    return max(next((m.seconds for m in h.moments if m.flushes), end_s) for h in (one, other))
+
+
 def tenths_ahead(ahead: History, behind: History, end_s: float, value: Callable[[Moment], float]) -> tuple[int, int]:
     """At how many tenths of the time axis, after both have flushed, one is not below the other; and of how many."""
-    start_s = max(next((m.seconds for m in h.moments if m.flushes), end_s) for h in (ahead, behind))
+    start_s = _both_flushed_s(ahead, behind, end_s)
     tenths = [end_s * n / 10 for n in range(1, 11) if end_s * n / 10 >= start_s]
     good = sum(value(ahead.at(at)) >= value(behind.at(at)) for at in tenths)
     return good, len(tenths)
