@@ -6,9 +6,9 @@
     right: toArrow ─┴─▶ an operator over the keys ──▶ pairs of row numbers ──▶ rows
 
 A Spark job costs a fixed time, a shuffle several of them; two tables of a few megabytes are joined sooner than that.
-Both are fetched at the same time, once, and only where Spark's own statistics say that they are small. Those know the
-size of files, not of rows, so memory is booked once the tables are there: where it is refused, nothing was given out
-and the join goes the usual way.
+Both are fetched at the same time, once, and only where Spark's own statistics say that they are small; plain Parquet
+files beside the driver need not even that (``plain_files``). Statistics know the size of files, not of rows, so memory
+is booked once the tables are there: where it is refused, nothing was given out and the join goes the usual way.
 """
 
 from __future__ import annotations
@@ -23,17 +23,21 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
-from earlyjoin.errors import SourceError
+from earlyjoin.errors import BudgetExceeded, SourceError
 from earlyjoin.predicates.base import LEFT, RIGHT, Capability
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
 from earlyjoin.spark.pairing import Pairing
+from earlyjoin.spark.plain_files import read_here
 from earlyjoin.spark.scans import Computed, Planned
 from earlyjoin.state.budget import Account, MemoryLimit
 
 ROOM = 16
 """Memory for each byte that Spark takes the inputs for: files are packed, and the join needs its half."""
+
+_COPIES = 2
+"""The tables, and the keys of the join."""
 
 
 def left_to_spark(plan: Plan) -> str | None:
@@ -59,27 +63,62 @@ class DriverJoin:
 
     name = "a join in the driver"
 
-    def __init__(self, plan: Plan, frames: Sequence[Any], pairing: Pairing, jobs: Jobs, account: Account) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        frames: Sequence[Any],
+        pairing: Pairing,
+        jobs: Jobs,
+        account: Account,
+        *,
+        plain: bool = False,
+    ) -> None:
+        """With ``plain`` both inputs may be read here, if their files are."""
         self._plan, self._frames, self._pairing = plan, frames, pairing
         self._jobs, self._account = jobs, account
+        self._plain = plain and not jobs.connect
         self.rows_read = [0, 0]
 
     def explain(self) -> str:
         """What is done."""
-        return "both inputs are small: they are fetched at the same time and joined in the driver, without a shuffle"
+        fetched = "read from their files" if self._plain else "fetched at the same time"
+        return f"both inputs are small: they are {fetched} and joined in the driver, without a shuffle"
 
     def run(self, stopping: Callable[[], bool]) -> Iterator[pa.RecordBatch] | None:
         """The whole result; None when the inputs do not fit into memory after all."""
+        try:
+            tables = self._read() or self._fetched()
+        except BudgetExceeded:
+            self._account.clear()
+            return None
+        if tables is None:
+            return None
+        self.rows_read = [len(table) for table in tables]
+        return self._joined(tables, stopping)
+
+    def _read(self) -> list[pa.Table] | None:
+        """Both inputs from files beside the driver; None when Spark has to read them."""
+        if not self._plain:
+            return None
+        tables = []
+        for frame, schema in zip(self._frames, self._plan.schemas, strict=True):
+            table = self._jobs.tagged(partial(read_here, frame, schema, self._account, _COPIES))
+            if table is None:
+                self._account.clear()
+                return None
+            tables.append(table)
+        return tables
+
+    def _fetched(self) -> list[pa.Table] | None:
+        """Both inputs by Spark; None when it refuses."""
         try:
             tables = self._jobs.together([partial(_fetched, frame) for frame in self._frames])
         except SourceError:
             if self._jobs.cancelled:
                 raise
             return None  # Spark sets a limit to what is fetched; anything else will fail again, and say why
-        if not self._account.try_reserve(2 * sum(t.nbytes for t in tables), sum(len(t) for t in tables)):
-            return None
-        self.rows_read = [len(table) for table in tables]
-        return self._joined(tables, stopping)
+        self._account.reserve(_COPIES * sum(t.nbytes for t in tables), sum(len(t) for t in tables))
+        return tables
 
     def _joined(self, tables: list[pa.Table], stopping: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
         how = self._plan.how

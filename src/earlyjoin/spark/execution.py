@@ -95,6 +95,7 @@ class Execution:
                 Pairing(self.plan, self._condition, rest),
                 self.jobs,
                 held.account("small inputs"),
+                plain=all(isinstance(side, Planned) and side.plain for side in self.planned),
             )
         return self._driver_join
 

@@ -41,7 +41,8 @@ class Jobs:
         self.tag = f"earlyjoin-{uuid.uuid4().hex}"
         self.cancelled = False
         self._active = 0
-        self._connect = type(session).__module__.startswith("pyspark.sql.connect")
+        self.connect = type(session).__module__.startswith("pyspark.sql.connect")
+        """Is the driver elsewhere, behind Spark Connect?"""
 
     def tagged(self, work: Callable[[], T]) -> T:
         """Do it in this thread."""
@@ -96,7 +97,7 @@ class Jobs:
     def interrupt(self) -> None:
         """Cancel whatever runs now."""
         with contextlib.suppress(Exception):  # a session that is gone runs nothing
-            if self._connect:
+            if self.connect:
                 self.session.interruptTag(self.tag)
             else:
                 self.session.sparkContext.cancelJobsWithTag(self.tag)
@@ -107,7 +108,7 @@ class Jobs:
         A classic session knows its tags by thread: ``interruptTag`` finds only what its own thread has started, which
         is of no use to whoever stops a query. The context's tags are the same for all threads.
         """
-        if self._connect:
+        if self.connect:
             (self.session.addTag if on else self.session.removeTag)(self.tag)
         else:
             context = self.session.sparkContext

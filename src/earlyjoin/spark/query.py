@@ -86,7 +86,7 @@ class Query(RunningQuery):
     def progress(self) -> Progress:
         """How far the query is. May be asked from another thread."""
         execution = self._execution
-        reading = execution.joined_early or execution.started_driver_join
+        reading = execution.started_driver_join or execution.joined_early
         read = reading.rows_read if reading is not None else [0, 0]
         return Progress(
             rows_out=self._watch.rows,

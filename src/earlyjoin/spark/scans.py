@@ -18,6 +18,12 @@ _ROW_BY_ROW = frozenset({"Project", "Filter"})
 _PLAN_HEADER = "== Optimized Logical Plan =="
 _NODE = re.compile(r"^[\s:+|\-]*(\w+)")
 _FORMAT = re.compile(r"\] (\w+)(?:,|$)")
+_PLAIN_SCAN = re.compile(
+    r"\n== Physical Plan ==\n(?:(?:\*\(1\) )?ColumnarToRow\n\+- )?"
+    r"FileScan parquet \[[^\n]*\] Batched: \w+, DataFilters: \[\], Format: Parquet, "
+    r"Location: InMemoryFileIndex\([^\n]*, PartitionFilters: \[\], PushedFilters: \[\], ReadSchema: [^\n]*\s*$"
+)
+"""A scan and nothing else: no filter, no computed column, no table of a catalogue or of another format on top."""
 _SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.,E+]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)")
 _UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _CHANGING = re.compile(
@@ -71,6 +77,8 @@ class Planned:
     format: str | None
     """Of the files; None for a table in memory."""
     nbytes: int
+    plain: bool = False
+    """Is it nothing but all rows of Parquet files that were named by their paths?"""
 
 
 def examine(dataframe: Any) -> Below:
@@ -80,7 +88,8 @@ def examine(dataframe: Any) -> Below:
 
 def look(dataframe: Any) -> Planned | Computed:
     """Look at a DataFrame's plan alone."""
-    nodes = plan_nodes(_explained(dataframe))
+    explained = _explained(dataframe)
+    nodes = plan_nodes(explained)
     if not nodes:
         return Computed("its plan cannot be read")
     nbytes = _nbytes(nodes[0][1])
@@ -96,7 +105,7 @@ def look(dataframe: Any) -> Planned | Computed:
     format_ = _FORMAT.search(text)
     if leaf != "Relation" or format_ is None:
         return Computed(f"it does not come from files but from {_described(leaf)}", nbytes)
-    return Planned(format_[1].lower(), _nbytes(text) or 0)
+    return Planned(format_[1].lower(), _nbytes(text) or 0, _PLAIN_SCAN.search(explained) is not None)
 
 
 def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:

@@ -1,8 +1,8 @@
 """EHJ figure 6: what the one-to-many optimisations save.
 
-The paper's totals have one I/O for each discarded row: the place that it leaves in its partition is written, and nothing
-is read. HMJ tells, which writes all that it keeps: 2 · (150,000 + 1,500,000 − 32,870) − 31,353 is its 3,202,907. Here
-such a place is not written; it is counted beside the paper's totals, and rows that moved are told as well.
+The paper's totals have one I/O for each discarded row: the place that it leaves in its partition is written, and
+nothing is read. HMJ tells, which writes all that it keeps: 2 · (150,000 + 1,500,000 − 32,870) − 31,353 is its
+3,202,907. Here such a place is not written; it is counted beside the paper's totals, and rows that moved are told too.
 """
 
 from __future__ import annotations

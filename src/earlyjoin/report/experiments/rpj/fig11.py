@@ -1,7 +1,7 @@
 """RPJ figure 11: results over time of RPJ and of its variants with one kind of reactive task, unreliable network.
 
-"At the early stage of the join all algorithms output approximately the same number of results": so RPJ-md and RPJ-dd are
-held against each other soon after the first flush as well, and after a tenth of the time.
+At first the variants have about as many results as each other, in the paper: so RPJ-md and RPJ-dd are held against each
+other soon after the first flush as well, and after a tenth of the time.
 """
 
 from __future__ import annotations

@@ -1,0 +1,201 @@
+"""Files that the driver reads by itself: the rows that Spark would give, and only where that is certain."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import earlyjoin as ej
+from earlyjoin.errors import BudgetExceeded, EarlyJoinError
+from earlyjoin.spark.arrow_types import plain_schema
+from earlyjoin.spark.driver_join import DriverJoin
+from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.options import SparkOptions
+from earlyjoin.spark.plain_files import read_here
+from earlyjoin.spark.query import Query
+from earlyjoin.spark.scans import Planned, look
+from earlyjoin.state.budget import Account, Budget, MemoryLimit
+from spark.tables import in_files, multiset
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+ROWS = pa.table(
+    {
+        "flag": pa.array([True, None, False, True]),
+        "tiny": pa.array([1, -128, None, 127], pa.int8()),
+        "small": pa.array([None, 2, -(2**15), 5], pa.int16()),
+        "int": pa.array([1, 2, 3, None], pa.int32()),
+        "id": pa.array([2**62, None, -1, 0]),
+        "single": pa.array([0.1, math.nan, -0.0, None], pa.float32()),
+        "x": pa.array([1.5, math.nan, math.inf, None]),
+        "text": pa.array(["a", "", None, "é\u0000ü"]),
+        "bytes": pa.array([b"\xff", None, b"", b"ab"]),
+    }
+)
+
+
+def account(limit: int = 2**24) -> Account:
+    return Budget(MemoryLimit(bytes=limit)).account("test")
+
+
+def read(frame: Any, **limit: int) -> pa.Table | None:
+    schema = plain_schema(frame)
+    return None if schema is None else read_here(frame, schema, account(**limit), 2)
+
+
+def is_plain(frame: Any) -> bool:
+    planned = look(frame)
+    return isinstance(planned, Planned) and planned.plain
+
+
+def test_every_type_with_one_meaning(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "a b%20c+ü", 2))
+    assert is_plain(frame)
+    here, there = read(frame), frame.toArrow()
+    assert here is not None
+    assert here.schema.types == there.schema.types
+    assert multiset(here) == multiset(there)
+
+
+def test_some_columns_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2)).select("int", "x")
+    assert is_plain(frame)
+    here = read(frame)
+    assert here is not None
+    assert here.column_names == ["int", "x"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.where("int > 0"),
+        lambda frame: frame.withColumnRenamed("x", "y"),
+        lambda frame: frame.selectExpr("int + 1 AS int"),
+        lambda frame: frame.select("x", "int"),
+        lambda frame: frame.limit(3),
+        lambda frame: frame.distinct(),
+        lambda frame: frame.union(frame),
+        lambda frame: frame.sort("int"),
+        lambda frame: frame.repartition(2),
+        lambda frame: frame.selectExpr("*", "_metadata.file_path AS path"),
+    ],
+)
+def test_anything_but_a_scan_is_spark_s(spark: Any, tmp_path: Path, change: Callable[[Any], Any]) -> None:
+    assert not is_plain(change(spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))))
+
+
+def test_other_formats_and_tables_are_spark_s(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(ROWS.select(["int", "x"]), tmp_path / "t", 2))
+    frame.write.csv(str(tmp_path / "csv"))
+    frame.write.orc(str(tmp_path / "orc"))
+    frame.write.saveAsTable("plain_files_t", path=str(tmp_path / "table"))
+    try:
+        others = [spark.read.csv(str(tmp_path / "csv")), spark.read.orc(str(tmp_path / "orc"))]
+        others += [spark.table("plain_files_t"), spark.createDataFrame(ROWS.select(["int"])), spark.range(5)]
+        assert not any(map(is_plain, others))
+    finally:
+        spark.sql("DROP TABLE plain_files_t")
+    cached = frame.cache()
+    try:
+        assert not is_plain(cached)
+    finally:
+        cached.unpersist()
+
+
+def test_partitions_told_by_directories_are_spark_s(spark: Any, tmp_path: Path) -> None:
+    for part in range(2):
+        in_files(ROWS.select(["int"]), tmp_path / "t" / f"p={part}", 1)
+    frame = spark.read.parquet(str(tmp_path / "t"))
+    assert read(frame) is None
+    assert not is_plain(frame.where("p = 1").select("int"))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([dt.date(1500, 1, 1)]),
+        pa.array([dt.datetime(2021, 3, 14, 6, 30)]),
+        pa.array([Decimal("1.50")], pa.decimal128(10, 2)),
+        pa.array([1], pa.uint32()),
+        pa.array([[1, 2]]),
+        pa.array([{"a": 1}]),
+    ],
+)
+def test_types_with_several_meanings_are_spark_s(spark: Any, tmp_path: Path, column: pa.Array) -> None:
+    assert read(spark.read.parquet(in_files(pa.table({"c": column}), tmp_path / "t", 1))) is None
+
+
+def test_a_nested_column_that_nobody_reads_is_spark_s(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"a": pa.array([1]), "b": pa.array([{"c": 1}])})
+    assert read(spark.read.parquet(in_files(rows, tmp_path / "t", 1)).select("a")) is None
+
+
+def test_files_with_other_columns_are_spark_s(spark: Any, tmp_path: Path) -> None:
+    in_files(pa.table({"a": pa.array([1, 2]), "b": pa.array(["x", "y"])}), tmp_path / "t" / "one", 1)
+    in_files(pa.table({"a": pa.array([3], pa.int32())}), tmp_path / "t" / "two", 1)
+    paths = [str(tmp_path / "t" / name) for name in ("one", "two")]
+    assert read(spark.read.schema("a bigint, b string").parquet(*paths)) is None  # a file lacks a column
+    assert read(spark.read.schema("a bigint").parquet(*paths)) is None  # a file has another type
+    assert read(spark.read.schema("A bigint").parquet(paths[0])) is None  # Spark does not mind the case
+    assert read(spark.read.schema("a bigint").parquet(paths[0])) is not None
+
+
+def test_a_column_with_a_dot_in_its_name(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(pa.table({"a": [1], "a.b": [2.0]}), tmp_path / "t", 1))
+    here = read(frame)
+    assert here is not None
+    assert here.to_pylist() == [{"a": 1, "a.b": 2.0}]
+
+
+def test_a_small_file_may_hold_a_large_table(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(pa.table({"text": ["the same"] * 500_000}), tmp_path / "t", 1))
+    assert sum(path.stat().st_size for path in (tmp_path / "t").iterdir()) < 50_000
+    with pytest.raises(BudgetExceeded):
+        read(frame, limit=2**20)
+
+
+def test_no_job_is_started(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def together(*_: object) -> None:
+        raise AssertionError("Spark was asked")
+
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
+    monkeypatch.setattr(Jobs, "together", together)
+    query = ej.join(frame, frame, on=ej.band("int", eps=1))
+    assert "read from their files" in query.explain()
+    assert query.to_arrow().num_rows == 7
+    assert query.algorithm == DriverJoin.name
+    assert query.progress.rows_in == (4, 4)
+
+
+def test_what_does_not_fit_goes_the_usual_way(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"x": [number % 7 * 10 for number in range(20_000)], "text": ["the same"] * 20_000})
+    wide = spark.read.parquet(in_files(rows, tmp_path / "wide", 2))
+    few = spark.read.parquet(in_files(pa.table({"x": [10, 11, 31]}), tmp_path / "few", 2))
+    query = Query(wide, few, ej.band("x", eps=1), SparkOptions(memory="1MB"))
+    assert query.to_arrow().num_rows == sum(number % 7 in (1, 3) for number in range(20_000)) + sum(
+        number % 7 == 1 for number in range(20_000)
+    )
+    assert query.algorithm != DriverJoin.name
+
+
+def test_a_file_that_is_gone_is_reported_by_spark(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
+    next((tmp_path / "t").glob("*.parquet")).unlink()
+    with pytest.raises(EarlyJoinError, match="Spark failed"):
+        ej.join(frame, frame, on=ej.band("int", eps=1)).to_arrow()
+
+
+def test_a_file_that_is_no_parquet_is_reported_by_spark(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
+    for path in (tmp_path / "t").glob("*.parquet"):
+        path.write_bytes(b"no Parquet, by no means")
+    with pytest.raises(EarlyJoinError, match="Spark failed"):
+        ej.join(frame, frame, on=ej.band("int", eps=1)).to_arrow()
