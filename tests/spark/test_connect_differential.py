@@ -50,6 +50,9 @@ for name, case in (CASES | EQUAL).items():
             assert (query.algorithm == DriverJoin.name) == (place == "driver"), (name, how, place)
             ids = result["id"], result.get("id_r", [None] * len(result["id"]))
             told.append([name, how, place, list(zip(*ids))])
+# Files that a server knows may be anywhere: nobody here opens them.
+explained = Query(*frames, CASES["band"].condition, SparkOptions()).explain()
+assert "fetched at the same time" in explained, explained
 spark.stop()
 print(json.dumps(told))
 """

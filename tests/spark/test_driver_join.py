@@ -55,12 +55,21 @@ def pairs(result: pa.Table, how: str) -> Counter[Any]:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("inputs", ["files", "frames"])
 def test_every_predicate_and_join_type(
-    tables: list[pa.Table], inputs: str, name: str, how: Any, request: pytest.FixtureRequest
+    tables: list[pa.Table],
+    inputs: str,
+    name: str,
+    how: Any,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    fetched: list[Any] = []
+    together = Jobs.together
+    monkeypatch.setattr(Jobs, "together", lambda jobs, works: fetched.append(jobs) or together(jobs, works))
     query = ej.join(*request.getfixturevalue(inputs), on=CASES[name].condition, how=how)
     result = query.to_arrow()
     assert pairs(result, how) == expected(CASES[name], how, *(t.to_pylist() for t in tables))
     assert query.summary()["algorithm"] == DriverJoin.name
+    assert bool(fetched) == (inputs == "frames")
     assert query.progress.rows_in == ROWS
     assert query.summary()["memory"]["peak_bytes"] > 0
     local = ej.join(*tables, on=CASES[name].condition, how=how)

@@ -18,7 +18,7 @@ from earlyjoin.spark.arrow_types import plain_schema
 from earlyjoin.spark.driver_join import DriverJoin
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.plain_files import read_here
+from earlyjoin.spark.plain_files import files_here, has_one_meaning, read_files
 from earlyjoin.spark.query import Query
 from earlyjoin.spark.scans import Planned, look
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
@@ -47,8 +47,11 @@ def account(limit: int = 2**24) -> Account:
 
 
 def read(frame: Any, **limit: int) -> pa.Table | None:
-    schema = plain_schema(frame)
-    return None if schema is None else read_here(frame, schema, account(**limit), 2)
+    """As a join does it."""
+    schema, paths = plain_schema(frame), files_here(frame)
+    if not is_plain(frame) or schema is None or not has_one_meaning(schema) or paths is None:
+        return None
+    return read_files(paths, schema, account(**limit), 2)
 
 
 def is_plain(frame: Any) -> bool:
@@ -148,6 +151,62 @@ def test_files_with_other_columns_are_spark_s(spark: Any, tmp_path: Path) -> Non
     assert read(spark.read.schema("a bigint").parquet(paths[0])) is not None
 
 
+def test_a_path_that_is_named_twice_is_spark_s(spark: Any, tmp_path: Path) -> None:
+    path = in_files(ROWS, tmp_path / "t", 2)
+    frame = spark.read.parquet(path, path)
+    assert frame.count() == 8
+    assert read(frame) is None
+
+
+def test_a_column_that_directories_tell_too_is_spark_s(spark: Any, tmp_path: Path) -> None:
+    for part in (7, 8):
+        in_files(pa.table({"x": [1.0], "k": pa.array([1], pa.int32())}), tmp_path / "t" / f"k={part}", 1)
+    frame = spark.read.parquet(str(tmp_path / "t"))
+    assert sorted(frame.toArrow()["k"].to_pylist()) == [7, 8]
+    assert read(frame) is None
+
+
+@pytest.mark.parametrize("name", ["_metadata_old.parquet", "_common_metadata.parquet"])
+def test_files_that_a_scan_passes_over(spark: Any, tmp_path: Path, name: str) -> None:
+    path = Path(in_files(ROWS, tmp_path / "t", 2))
+    (path / "part-000.parquet").rename(path / name)
+    frame = spark.read.parquet(str(path))
+    assert frame.count() == 2
+    assert read(frame) is None
+
+
+def test_names_that_differ_in_case_are_spark_s(spark: Any, tmp_path: Path) -> None:
+    path = in_files(pa.table({"k": [1], "K": [2]}), tmp_path / "t", 1)
+    assert read(spark.read.schema("k bigint").parquet(path)) is None
+
+
+def test_columns_told_by_number_are_spark_s(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    path = in_files(pa.table({"a": [1], "b": [2]}), tmp_path / "t", 1)
+    numbered = StructType([StructField("a", LongType(), True, {"parquet.field.id": 2})])
+    assert read(spark.read.schema(numbered).parquet(path)) is None
+
+
+def test_a_name_that_is_no_text_is_spark_s(tmp_path: Path) -> None:
+    path = Path(in_files(pa.table({"x": [1], "unreadable": [2]}), tmp_path / "t", 1)) / "part-000.parquet"
+    path.write_bytes(path.read_bytes().replace(b"unreadable", b"\xff" * len("unreadable")))
+    assert read_files([path], pa.schema({"x": pa.int64()}), account(), 2) is None
+
+
+def test_a_damaged_page_is_spark_s(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"x": range(1000)})
+    spark.createDataFrame(rows).coalesce(1).write.option("compression", "none").parquet(str(tmp_path / "t"))
+    frame = spark.read.parquet(str(tmp_path / "t"))
+    (path,) = (tmp_path / "t").glob("*.parquet")
+    there = path.read_bytes()
+    value = (500).to_bytes(8, "little")
+    assert there.count(value) == 1
+    assert read(frame) == rows
+    path.write_bytes(there.replace(value, (508).to_bytes(8, "little")))
+    assert read(frame) is None
+
+
 def test_a_column_with_a_dot_in_its_name(spark: Any, tmp_path: Path) -> None:
     frame = spark.read.parquet(in_files(pa.table({"a": [1], "a.b": [2.0]}), tmp_path / "t", 1))
     here = read(frame)
@@ -162,6 +221,20 @@ def test_a_small_file_may_hold_a_large_table(spark: Any, tmp_path: Path) -> None
         read(frame, limit=2**20)
 
 
+def test_long_texts_are_booked_before_they_are_unpacked(tmp_path: Path) -> None:
+    rows = pa.table({"text": pa.array(["x" * 12_000] * 20_000).dictionary_encode()})  # 240 MB once unpacked
+    path = Path(in_files(rows, tmp_path / "t", 1)) / "part-000.parquet"
+    usual = pa.default_memory_pool()
+    counting = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counting)
+    try:
+        with pytest.raises(BudgetExceeded):
+            read_files([path], pa.schema({"text": pa.string()}), account(), 2)
+    finally:
+        pa.set_memory_pool(usual)
+    assert 0 < counting.max_memory() < 2**26
+
+
 def test_no_job_is_started(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def together(*_: object) -> None:
         raise AssertionError("Spark was asked")
@@ -170,6 +243,8 @@ def test_no_job_is_started(spark: Any, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Jobs, "together", together)
     query = ej.join(frame, frame, on=ej.band("int", eps=1))
     assert "read from their files" in query.explain()
+    dated = frame.sparkSession.read.parquet(in_files(pa.table({"d": [dt.date(2020, 1, 1)]}), tmp_path / "d", 1))
+    assert "read from their files" not in ej.join(dated, dated, on=ej.less("d")).explain()
     assert query.to_arrow().num_rows == 7
     assert query.algorithm == DriverJoin.name
     assert query.progress.rows_in == (4, 4)
@@ -184,11 +259,48 @@ def test_what_does_not_fit_goes_the_usual_way(spark: Any, tmp_path: Path) -> Non
         number % 7 == 1 for number in range(20_000)
     )
     assert query.algorithm != DriverJoin.name
+    assert query.progress.memory_fraction == 0  # what was booked while reading is given back
+
+
+def test_one_input_that_is_spark_s_makes_both_so(spark: Any, tmp_path: Path) -> None:
+    in_files(pa.table({"x": pa.array([1, 2]), "b": ["x", "y"]}), tmp_path / "one", 1)
+    in_files(pa.table({"x": pa.array([4])}), tmp_path / "two", 1)
+    whole = spark.read.parquet(str(tmp_path / "one"))
+    lacking = spark.read.schema("x bigint, b string").parquet(str(tmp_path / "one"), str(tmp_path / "two"))
+    query = ej.join(whole, lacking, on=ej.band("x", eps=1), how="full")
+    assert query.to_arrow().num_rows == 5
+    assert query.algorithm == DriverJoin.name
+    assert query.progress.rows_in == (2, 3)
+    assert query.progress.memory_fraction == 0
+
+
+def test_files_elsewhere_are_spark_s(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
+    uris = frame.inputFiles()
+    for prefix in ("hdfs://host/", "s3a://bucket/", "file://host/", "/"):
+        elsewhere = [prefix + uri.removeprefix("file:///") for uri in uris]
+        monkeypatch.setattr(type(frame), "inputFiles", lambda _, elsewhere=elsewhere: elsewhere)
+        assert files_here(frame) is None, prefix
+
+
+def test_a_file_that_is_cut_short_while_it_is_read(tmp_path: Path) -> None:
+    """Were it mapped into memory, this would end the process."""
+    rows = pa.table({"x": range(400_000)})
+    path = Path(in_files(rows, tmp_path / "t", 1)) / "part-000.parquet"
+
+    class CutsShort(Account):
+        def reserve(self, bytes_: int = 0, rows: int = 0) -> None:
+            super().reserve(bytes_, rows)
+            path.write_bytes(b"")
+
+    here = read_files([path], rows.schema, CutsShort(Budget(MemoryLimit(bytes=2**24)), "test"), 1)
+    assert here is None or here == rows
 
 
 def test_a_file_that_is_gone_is_reported_by_spark(spark: Any, tmp_path: Path) -> None:
     frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
     next((tmp_path / "t").glob("*.parquet")).unlink()
+    assert read(frame) is None
     with pytest.raises(EarlyJoinError, match="Spark failed"):
         ej.join(frame, frame, on=ej.band("int", eps=1)).to_arrow()
 
@@ -197,5 +309,6 @@ def test_a_file_that_is_no_parquet_is_reported_by_spark(spark: Any, tmp_path: Pa
     frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
     for path in (tmp_path / "t").glob("*.parquet"):
         path.write_bytes(b"no Parquet, by no means")
+    assert read(frame) is None
     with pytest.raises(EarlyJoinError, match="Spark failed"):
         ej.join(frame, frame, on=ej.band("int", eps=1)).to_arrow()

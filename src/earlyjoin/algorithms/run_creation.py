@@ -17,6 +17,7 @@ from earlyjoin.algorithms.sorted_runs import MatchedFile, PageLimit, PageWriter,
 from earlyjoin.algorithms.sweep import SweepWords
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.kernels.merging import merged_order
+from earlyjoin.kernels.sorting import stable_order
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Counters
@@ -165,7 +166,7 @@ class Gathered:
 
     def _order_of(self, start: int, stop: int) -> Int64:
         words = cast(SweepWords, cast(Growable, self._words).data)
-        order: Int64 = start + np.argsort(words[start:stop], kind="stable")
+        order: Int64 = start + stable_order(words[start:stop])
         return order
 
     def make_room(self, to: Destination) -> None:

@@ -2,18 +2,19 @@
 
 ::
 
-    left:  toArrow ─┐
-    right: toArrow ─┴─▶ an operator over the keys ──▶ pairs of row numbers ──▶ rows
+    left:  files or toArrow ─┐
+    right: files or toArrow ─┴─▶ an operator over the keys ──▶ pairs of row numbers ──▶ rows
 
 A Spark job costs a fixed time, a shuffle several of them; two tables of a few megabytes are joined sooner than that.
-Both are fetched at the same time, once, and only where Spark's own statistics say that they are small; plain Parquet
-files beside the driver need not even that (``plain_files``). Statistics know the size of files, not of rows, so memory
-is booked once the tables are there: where it is refused, nothing was given out and the join goes the usual way.
+Both are fetched at the same time, once, and only where Spark's own statistics say that they are small. Plain Parquet
+files beside the driver are read without Spark (``plain_files``). Statistics know the size of files, not of rows, so
+memory is booked when rows come in: where it is refused, nothing was given out and the join goes the usual way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -29,7 +30,7 @@ from earlyjoin.predicates.keys import Int64
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
 from earlyjoin.spark.pairing import Pairing
-from earlyjoin.spark.plain_files import read_here
+from earlyjoin.spark.plain_files import files_here, has_one_meaning, read_files
 from earlyjoin.spark.scans import Computed, Planned
 from earlyjoin.state.budget import Account, MemoryLimit
 
@@ -71,23 +72,24 @@ class DriverJoin:
         jobs: Jobs,
         account: Account,
         *,
-        plain: bool = False,
+        plain: bool,
     ) -> None:
-        """With ``plain`` both inputs may be read here, if their files are."""
+        """``plain``: both inputs are nothing but scans of Parquet files."""
         self._plan, self._frames, self._pairing = plan, frames, pairing
         self._jobs, self._account = jobs, account
-        self._plain = plain and not jobs.connect
+        # Behind Spark Connect files are those of the server, wherever it is.
+        self._from_files = plain and not jobs.connect and all(map(has_one_meaning, plan.schemas))
         self.rows_read = [0, 0]
 
     def explain(self) -> str:
         """What is done."""
-        fetched = "read from their files" if self._plain else "fetched at the same time"
-        return f"both inputs are small: they are {fetched} and joined in the driver, without a shuffle"
+        where = "read from their files if those are on this machine, else " if self._from_files else ""
+        return f"both inputs are small: they are {where}fetched at the same time and joined in the driver, no shuffle"
 
     def run(self, stopping: Callable[[], bool]) -> Iterator[pa.RecordBatch] | None:
         """The whole result; None when the inputs do not fit into memory after all."""
         try:
-            tables = self._read() or self._fetched()
+            tables = self._read() or self._fetch()
         except BudgetExceeded:
             self._account.clear()
             return None
@@ -98,21 +100,24 @@ class DriverJoin:
 
     def _read(self) -> list[pa.Table] | None:
         """Both inputs from files beside the driver; None when Spark has to read them."""
-        if not self._plain:
+        if not self._from_files:
             return None
-        tables = []
-        for frame, schema in zip(self._frames, self._plan.schemas, strict=True):
-            table = self._jobs.tagged(partial(read_here, frame, schema, self._account, _COPIES))
-            if table is None:
-                self._account.clear()
-                return None
-            tables.append(table)
+        found = self._jobs.tagged(lambda: [files_here(frame) for frame in self._frames])
+        files = [paths for paths in found if paths is not None]
+        if len(files) < len(found):
+            return None
+        with ThreadPoolExecutor(len(files), thread_name_prefix="earlyjoin-files") as pool:
+            read = pool.map(partial(read_files, account=self._account, copies=_COPIES), files, self._plan.schemas)
+            tables = [table for table in read if table is not None]
+        if len(tables) < len(files):
+            self._account.clear()
+            return None
         return tables
 
-    def _fetched(self) -> list[pa.Table] | None:
+    def _fetch(self) -> list[pa.Table] | None:
         """Both inputs by Spark; None when it refuses."""
         try:
-            tables = self._jobs.together([partial(_fetched, frame) for frame in self._frames])
+            tables = self._jobs.together([partial(_collected, frame) for frame in self._frames])
         except SourceError:
             if self._jobs.cancelled:
                 raise
@@ -143,6 +148,6 @@ class DriverJoin:
             self._account.clear()
 
 
-def _fetched(frame: Any) -> pa.Table:
+def _collected(frame: Any) -> pa.Table:
     table: pa.Table = frame.toArrow()
     return table.combine_chunks()

@@ -1,65 +1,106 @@
 """Small Parquet files on the driver's own disk, read without a Spark job: a job costs more than the files.
 
-Only where nothing can be read differently from Spark: its physical plan is a scan of files by their paths and nothing
-else (``Planned.plain``), and each file has every column by its name, with the very type that Spark gives it, out of a
-few types that have one meaning in Parquet. Anything else, and any error, is left to Spark.
+Only where nothing can be read differently from Spark. Its physical plan is a scan of files below one path and nothing
+else (``Planned.plain``). No path tells of partitions, and no name is one that a scan passes over. Each file has every
+column, under one name, with the very type that Spark gives it, out of a few types that have one meaning in Parquet.
+Anything else, and any error, is left to Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Account
 
-_ONE_MEANING = frozenset(
-    {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary()}
-)
+_TEXTS = frozenset({pa.string(), pa.binary()})
+_ONE_MEANING = _TEXTS | {
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()
+}  # fmt: skip
 """Dates and timestamps have calendars and zones, decimals several forms."""
+_FIELD_ID = "parquet.field.id"
 _BATCH_ROWS = 65_536
 
 
-def read_here(frame: Any, schema: pa.Schema, account: Account, room: int) -> pa.Table | None:
-    """All rows of a plain scan; None when Spark has to read them.
+def has_one_meaning(schema: pa.Schema) -> bool:
+    """Are all columns of types that Spark and Arrow cannot read differently?"""
+    return set(schema.types) <= _ONE_MEANING
 
-    Books ``room`` bytes for each byte that is read, as it is read: a small file may hold a large table. Raises
-    BudgetExceeded when there is no room.
+
+def files_here(frame: Any) -> list[Path] | None:
+    """The files of a plain scan; None when they are elsewhere, or Spark may make more of them than their rows."""
+    if any(_FIELD_ID in (field.metadata or {}) for field in frame.schema.fields):
+        return None  # columns may be told by number
+    paths = []
+    for uri in frame.inputFiles():
+        parts = urlsplit(uri)
+        path = Path(unquote(parts.path))
+        partitioned, passed_over = "=" in str(path), path.name[0] in "_."
+        if parts.scheme != "file" or parts.netloc or partitioned or passed_over:
+            return None
+        paths.append(path)
+    return paths
+
+
+def read_files(paths: Sequence[Path], schema: pa.Schema, account: Account, copies: int) -> pa.Table | None:
+    """All rows; None when Spark has to read them.
+
+    Books memory for ``copies`` of the rows batch by batch, before texts are unpacked: a small file may hold a large
+    table. Raises BudgetExceeded when there is no room.
     """
-    names = schema.names
-    if len(set(names)) < len(names) or not set(schema.types) <= _ONE_MEANING:
-        return None
-    paths = [_local(uri) for uri in frame.inputFiles()]
     batches: list[pa.RecordBatch] = []
-    for path in paths:
-        if path is None:
-            return None
-        try:
-            for batch in _read(path, schema):
-                account.reserve(room * batch.nbytes, batch.num_rows)
-                batches.append(batch)
-        except (OSError, pa.ArrowException):  # Spark will find it too, and say so as it is set up to
-            return None
-    return pa.Table.from_batches(batches, schema).combine_chunks()
+    try:
+        for path in paths:
+            # Not mapped into memory: a file that is cut short meanwhile would end the process.
+            texts = [field.name for field in schema if field.type in _TEXTS]
+            with pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
+                if not _same_columns(file.schema_arrow, schema):
+                    return None
+                batches += _unpacked(file, schema, account, copies)
+        return pa.Table.from_batches(batches, schema).combine_chunks()
+    except BudgetExceeded:
+        raise
+    except Exception:  # Spark will find it too, and say so as it is set up to
+        return None
 
 
-def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Raises ArrowTypeError where the file's columns are not those of the schema."""
-    with pq.ParquetFile(path, memory_map=True) as file:
-        there = file.schema_arrow
-        if any(pa.types.is_nested(type_) for type_ in there.types) or not all(
-            len(there.get_all_field_indices(field.name)) == 1 and there.field(field.name).type == field.type
-            for field in schema
-        ):
-            raise pa.ArrowTypeError(f"{path} has other columns")
-        for batch in file.iter_batches(_BATCH_ROWS, columns=schema.names):
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+def _same_columns(there: pa.Schema, wanted: pa.Schema) -> bool:
+    if any(pa.types.is_nested(type_) for type_ in there.types):
+        return False  # names of columns would be paths
+    names = [name.lower() for name in there.names]  # Spark may or may not mind the case
+    return all(
+        names.count(field.name.lower()) == 1
+        and field.name in there.names
+        and _value_type(there.field(field.name).type) == field.type
+        for field in wanted
+    )
 
 
-def _local(uri: str) -> Path | None:
-    parts = urlsplit(uri)
-    return Path(unquote(parts.path)) if parts.scheme == "file" and not parts.netloc else None
+def _unpacked(file: pq.ParquetFile, schema: pa.Schema, account: Account, copies: int) -> Iterator[pa.RecordBatch]:
+    for batch in file.iter_batches(_BATCH_ROWS, columns=schema.names):
+        columns = [batch.column(name) for name in schema.names]
+        account.reserve(copies * sum(map(_unpacked_nbytes, columns)), batch.num_rows)
+        plain = [column.dictionary_decode() if _is_packed(column.type) else column for column in columns]
+        yield pa.RecordBatch.from_arrays(plain, schema=schema)
+
+
+def _is_packed(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(type_))
+
+
+def _value_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if _is_packed(type_) else type_
+
+
+def _unpacked_nbytes(column: pa.Array) -> int:
+    if not _is_packed(column.type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary).take(column.indices)
+    return (pc.sum(lengths, min_count=0).as_py() or 0) + 5 * len(column)

@@ -1,6 +1,6 @@
 """What lies below a DataFrame: files that can be read block by block, a small table, or something to be computed.
 
-Read off the optimised plan as ``explain`` prints it, which classic and Connect sessions have in common. Only plans that
+Read off the plans as ``explain`` prints them, which classic and Connect sessions have in common. Only plans that
 give the same rows whenever they are run, and whose rows each come from one row of one file, have blocks: a block read
 early must be the block that the bulk skips.
 """
@@ -21,9 +21,11 @@ _FORMAT = re.compile(r"\] (\w+)(?:,|$)")
 _PLAIN_SCAN = re.compile(
     r"\n== Physical Plan ==\n(?:(?:\*\(1\) )?ColumnarToRow\n\+- )?"
     r"FileScan parquet \[[^\n]*\] Batched: \w+, DataFilters: \[\], Format: Parquet, "
-    r"Location: InMemoryFileIndex\([^\n]*, PartitionFilters: \[\], PushedFilters: \[\], ReadSchema: [^\n]*\s*$"
+    r"Location: InMemoryFileIndex\(1 paths\)\[[^\n]*, PartitionFilters: \[\], PushedFilters: \[\], "
+    r"ReadSchema: [^\n]*\s*$"
 )
-"""A scan and nothing else: no filter, no computed column, no table of a catalogue or of another format on top."""
+"""A scan below one path and nothing else: no filter, no computed column, no table of a catalogue or with a log of its
+own. Of several paths Spark reads those that overlap several times."""
 _SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.,E+]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)")
 _UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _CHANGING = re.compile(
@@ -78,7 +80,7 @@ class Planned:
     """Of the files; None for a table in memory."""
     nbytes: int
     plain: bool = False
-    """Is it nothing but all rows of Parquet files that were named by their paths?"""
+    """Is its physical plan nothing but a scan of Parquet files that were named by a path?"""
 
 
 def examine(dataframe: Any) -> Below:

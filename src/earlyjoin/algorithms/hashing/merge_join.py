@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from earlyjoin.algorithms.hashing.flushing import Victim
 from earlyjoin.algorithms.hashing.matching_runs import MatchingRunsRule
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
@@ -17,6 +15,7 @@ from earlyjoin.algorithms.hashing.table import Flushed
 from earlyjoin.algorithms.hashing.tasks import Task
 from earlyjoin.algorithms.protocol import Context, Plan
 from earlyjoin.algorithms.sweep import SweepWords, make_sweep
+from earlyjoin.kernels.sorting import stable_order
 from earlyjoin.predicates.keys import Int64
 
 
@@ -59,7 +58,7 @@ class MergingHashJoin(PartitionedHashJoin):
         keys = part.keys
         assert keys is not None
         words = self._order.words(part.side, keys)[rows]
-        order = np.argsort(words, kind="stable")
+        order = stable_order(words)
         return rows[order], words[order]
 
     def make_cleanup(self) -> MergeCleanUp:

@@ -9,6 +9,7 @@ import numpy as np
 
 from earlyjoin.algorithms.sweep.base import SweepArea, SweepCursor, SweepOrder, SweepWords
 from earlyjoin.algorithms.sweep.factory import make_sweep
+from earlyjoin.kernels.sorting import stable_order
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate
 from earlyjoin.predicates.keys import Int64, Keys
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
@@ -33,7 +34,7 @@ class SortedRun:
         """Sort the rows that can match; their handles are their numbers."""
         words = order.words(side, keys)
         rows = np.arange(len(keys)) if keys.valid is None else np.flatnonzero(keys.valid)
-        rows = rows[np.argsort(words[rows], kind="stable")]
+        rows = rows[stable_order(words[rows])]
         chosen = keys.take(rows)
         return cls(Keys(chosen.words, chosen.heap), words[rows], rows)
 
