@@ -29,7 +29,8 @@ class Counters:
     bytes_read: int = 0
     flushes: int = 0
     seeks: int = 0
-    """Pages written or read that do not lie behind the last one of the same run: random accesses (hash family)."""
+    """Random accesses (hash family): one for each flush, however many partitions leave; else pages written or read that
+    do not lie behind the last one of the same run."""
     inserts_avoided: int = 0
     """Arriving rows that need not be kept: they have met all that they could meet."""
     discards: int = 0

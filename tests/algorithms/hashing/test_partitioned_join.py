@@ -38,6 +38,18 @@ def test_counters_do_not_depend_on_batches(algorithm: str, one_side: str | None,
     assert counted[0]["flushes"] > 0
 
 
+@pytest.mark.parametrize(("algorithm", "together"), [("xjoin", 1), ("hmj", 8)])
+def test_what_leaves_together_is_one_random_access(algorithm: str, together: int, tmp_path: Path) -> None:
+    options = {"partitions": 4} | ({"flush": "all"} if algorithm == "hmj" else {})
+    join = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="60rows", options=options)
+    for number in range(10):
+        keys = pa.array(random_keys(40, 1000, seed=number))
+        join.arrive(number % 2, pa.RecordBatch.from_arrays([keys, keys], schema=SCHEMA))
+    seeks, flushes = join.counters.seeks, join.counters.flushes
+    assert (together - 1) * seeks < flushes <= together * seeks  # a partition may be empty
+    join.close()
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_counters_are_the_same_in_two_runs(algorithm: str, tmp_path: Path) -> None:
     arrivals = interleaved(random_keys(200, 30, seed=1), random_keys(260, 30, seed=2), 2, 3)

