@@ -103,4 +103,4 @@ def _unpacked_nbytes(column: pa.Array) -> int:
     if not _is_packed(column.type):
         return int(column.nbytes)
     lengths = pc.binary_length(column.dictionary).take(column.indices)
-    return (pc.sum(lengths, min_count=0).as_py() or 0) + 5 * len(column)
+    return int(pc.sum(lengths, min_count=0).as_py()) + 5 * len(column)

@@ -6,7 +6,7 @@ from earlyjoin.report.experiments.experiment import Experiment, Outcome
 from earlyjoin.report.experiments.rpj.data import SETTINGS
 from earlyjoin.report.experiments.rpj.fig10 import NETWORK
 from earlyjoin.report.experiments.rpj.fig11 import LABELS
-from earlyjoin.report.experiments.rpj.setting import cheaper_figure, cost_ms, end_of_transmission_s, over_time, run
+from earlyjoin.report.experiments.rpj.setting import cheaper_figure, cost_over_time, end_of_transmission_s, run
 
 
 def _run(scale: float, seed: int) -> Outcome:
@@ -15,7 +15,7 @@ def _run(scale: float, seed: int) -> Outcome:
     for setting in SETTINGS[:2]:
         runs = {label: run(label, setting, NETWORK, scale, seed) for label in LABELS}
         end_s = end_of_transmission_s(setting, NETWORK, scale, seed)
-        outcome.panels.append(over_time(runs.values(), setting.title, cost_ms, "work for each result (ms)", end_s))
+        outcome.panels.append(cost_over_time(runs.values(), setting.title, end_s))
         outcome.figures += [cheaper_figure(setting.title, runs["RPJ"], runs[other], end_s) for other in LABELS[1:]]
     return outcome
 

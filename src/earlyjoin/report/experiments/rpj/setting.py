@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -90,6 +91,12 @@ def over_time(
     """Something over virtual time."""
     curves = tuple(history.curve(lambda moment: moment.seconds, y, until_s=until_s) for history in histories)
     return Panel(title, "virtual time (s)", y_label, curves)
+
+
+def cost_over_time(histories: Iterable[History], title: str, until_s: float) -> Panel:
+    """What a result has cost so far; the first ones cost a hundred times as much as the last."""
+    panel = over_time(histories, title, cost_ms, "work for each result (ms)", until_s)
+    return replace(panel, log=(False, True))
 
 
 def results_in_millions(moment: Moment) -> float:
