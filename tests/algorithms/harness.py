@@ -33,12 +33,14 @@ class Join:
         memory: str | int = "4MB",
         output_rows: int = 64,
         options: GivenOptions = None,
+        rows_expected: tuple[int | None, ...] | None = None,
     ) -> None:
         self.plan = make_plan(on if on is not None else ej.equal("k", "k"), left, right, how=how)
         self.context = Context(
             budget=Budget(MemoryLimit.parse(memory)),
             spill=SpillDirectory(directory),
             output_rows=output_rows,
+            rows_expected=rows_expected,
             options=registry.options_of(algorithm, options),
         )
         self.operator: Operator = registry.create(algorithm, self.plan, self.context)

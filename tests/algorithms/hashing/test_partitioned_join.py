@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,35 @@ def test_memory_counted_in_rows_is_used_to_the_last_row(tmp_path: Path) -> None:
         seen.append((join.counters.flushes, int(join.operator.table.in_memory.sum())))  # type: ignore[attr-defined]
     assert max(rows for flushes, rows in seen if flushes == 0) == 4000 - 40
     join.close()
+
+
+@pytest.mark.parametrize("one_side", [None, "left"])
+def test_no_more_rows_leave_than_still_have_to_come(one_side: str | None, tmp_path: Path) -> None:
+    """XJoin's memory is full when inputs of known size end, and that does not depend on batches."""
+    left = random_keys(150, 40, seed=1) if one_side is None else list(range(150))
+    right = random_keys(200, 40 if one_side is None else 400, seed=2)
+    arrivals = [(0, key) for key in left[:50]] + [(1, key) for key in right] + [(0, key) for key in left[50:]]
+    options = {"one_side": one_side, "partitions": 4}
+    unknown = Run("xjoin", tmp_path, arrivals, options=options)
+    known = [
+        Run("xjoin", tmp_path, arrivals, batch_rows=rows, options=options, rows_expected=(150, 200)) for rows in (1, 30)
+    ]
+    in_memory = known[0].in_memory_at_end.sum()
+    assert unknown.in_memory_at_end.sum() < in_memory
+    assert one_side or in_memory == known[0].operator.table.memory.limit.rows  # else some places are of discarded rows
+    assert [run.pairs for run in known] == [naive(arrivals)] * 2
+    assert known[0].counted() | {"comparisons": 0} == known[1].counted() | {"comparisons": 0}
+
+
+@pytest.mark.parametrize("expected", [(150, None), (0, 0), (10, 20), (150, 180), (151, 200), (5000, 9000)])
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_sizes_that_are_wrong_or_unknown(expected: tuple[int | None, ...], how: str, tmp_path: Path) -> None:
+    arrivals = interleaved(random_keys(150, 40, seed=1), random_keys(200, 60, seed=2))
+    run = Run("xjoin", tmp_path, arrivals, how=how, options={"partitions": 4}, rows_expected=expected, react=1)
+    assert Counter(pair for pair in run.pairs.elements() if None not in pair) == naive(arrivals)
+    alone = {key for side, key in arrivals if side} - {key for side, key in arrivals if not side}
+    unmatched = sum(side == 1 and key in alone for side, key in arrivals)
+    assert sum(left is None for left, _ in run.pairs.elements()) == (unmatched if how == "full" else 0)
 
 
 def test_pages_are_counted_as_in_the_papers(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ class Intake:
         """Stamp of the first row of the piece in hand, if there is one."""
         return self.task.first_tick if self.task is not None and self.task.piece is not None else None
 
+    @property
+    def in_hand(self) -> int:
+        """Rows of the piece in hand, which are counted as arrived and may not be in the table yet."""
+        return self.task.length if self.task is not None and self.task.piece is not None else 0
+
     def step(self) -> Step:
         """A bounded piece of the work on the batch in hand."""
         task = self.task

@@ -253,6 +253,12 @@ class PartitionedHashJoin(Operator):
         flags = [[task.protects(side, partition) for partition in range(shape[1])] for side in range(2)]
         return np.array(flags, dtype=np.bool_)
 
+    def rows_to_come(self) -> int | None:
+        """Rows that are not in the table yet, or a few more; None when nobody knows, or more came than expected."""
+        expected = self.context.rows_expected or (None, None)
+        rows = sum(rows for rows in expected if rows is not None) - int(self.table.arrived.sum()) + self.intake.in_hand
+        return rows if rows > 0 and None not in expected else None
+
     def victims(self) -> list[Victim]:
         """Whom the flush policy chooses now."""
         statistics = self.table.statistics(

@@ -7,15 +7,18 @@
     stage 3  clean-up  every partition: what lies on disk meets all that it has not met
 
 Rows carry arrival and departure stamps, memory parts the moments of their stage-2 probes: condition (i) and (ii) of the
-paper. What is in memory at the end stays there; only partitions that come last make room for those in hand.
+paper. What is in memory at the end stays there; only partitions that come last make room for those in hand. Where the
+sizes of both inputs are known and memory is counted in rows, no more rows leave than still have to come.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hashing.flushing import FlushPolicy, largest
+from earlyjoin.algorithms.hashing.flushing import FlushPolicy, PartitionStatistics, Victim, largest
 from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
 from earlyjoin.algorithms.hashing.rules import ResidenceRule
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
@@ -41,8 +44,22 @@ class XJoin(PartitionedHashJoin):
         return ResidenceRule(self.table.partitions)
 
     def make_flush_policy(self) -> FlushPolicy:
-        """The largest partition."""
-        return largest
+        """The largest partition; at the end of the inputs a part of it."""
+        return self._largest
+
+    def _largest(self, statistics: PartitionStatistics) -> list[Victim]:
+        """As many rows as still have to come, if that is known and less than the largest partition has.
+
+        PAPER UNCLEAR: a flush takes a partition, but in EHJ's figure 2 XJoin's memory is full when the inputs end. Of a
+        memory in bytes whole partitions leave: rows that stay would have to be copied.
+        """
+        to_come = self.rows_to_come() if self.table.memory.limit.rows is not None else None
+        if not to_come:
+            return largest(statistics)
+        return [
+            replace(victim, rows=to_come) if to_come < statistics.memory[victim.side, victim.partition] else victim
+            for victim in largest(statistics)
+        ]
 
     def has_next_task(self) -> bool:
         """Has some memory part not met all of the other side's runs?"""
