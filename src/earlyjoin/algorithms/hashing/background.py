@@ -23,7 +23,8 @@ import numpy as np
 
 from earlyjoin.algorithms.hashing.chain_probe import ChainProbe
 from earlyjoin.algorithms.hashing.disk_part import DiskPage, DiskRun, PageReader
-from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, without
+from earlyjoin.algorithms.hashing.late_matches import without
+from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.counters import Counters
@@ -99,7 +100,7 @@ class BackgroundProbe(MemoryDiskTask):
             self.stop()
             self._join.task_finished(self)
             return None
-        step = self._join.settle_found(self.side, self.partition, found.page, found.i, found.j)
+        step = self._join.late.settle_found(self.side, self.partition, found.page, found.i, found.j)
         self._run, self._page = found.run, found.group + 1 if found.page_over else found.group
         self._probe = ChainProbe() if found.page_over else ChainProbe.load(found.probe)
         self._settled.release()

@@ -180,7 +180,7 @@ class CleanUp:
         if not self._loaded or self._probe.over(len(other)) or not len(other):
             self._next(Stage.STREAM)
             return None
-        return self._join.probe_memory(self._probe, self._build, self._partition)
+        return self._join.late.probe_memory(self._probe, self._build, self._partition)
 
     # The other side
 
@@ -191,7 +191,7 @@ class CleanUp:
         if page is None:
             return None
         if not self._probe.over(len(page)) and len(self._table.parts[self._build][self._partition]):
-            step = join.probe_page(self._probe, self._build, self._partition, page)
+            step = join.late.probe_page(self._probe, self._build, self._partition, page)
             if step is not None or not self._probe.over(len(page)):
                 return step
         if self._runs_left() or not join.plan.how.gives_unmatched(other) or page.matched is None:
@@ -246,7 +246,7 @@ class CleanUp:
     def _built(self) -> Step:
         """Unmatched rows of the build side; then it is forgotten, and the next round or the rest follows."""
         if self._row >= 0:
-            step, self._row = self._join.unmatched_in_memory(self._build, self._partition, self._row)
+            step, self._row = self._join.late.unmatched_in_memory(self._build, self._partition, self._row)
             return step
         if not self._runs_left():
             self._table.readers[self._build].drop()
@@ -258,7 +258,7 @@ class CleanUp:
     def _rest(self) -> Step:
         """Unmatched rows of the other side in memory; then the partition is through."""
         if self._row >= 0:
-            step, self._row = self._join.unmatched_in_memory(1 - self._build, self._partition, self._row)
+            step, self._row = self._join.late.unmatched_in_memory(1 - self._build, self._partition, self._row)
             return step
         for side in range(2):
             self._table.forget(side, self._partition)

@@ -66,7 +66,7 @@ class Intake:
                 self._working.clear()
                 return None
             if not self._take_piece(task):
-                return self._join.flush_step(task.piece_nbytes)
+                return self._join.room.step(task.piece_nbytes)
         assert task.piece is not None
         if task.stage is Stage.PROBE:
             return self._probe_piece(task, task.piece)
@@ -85,7 +85,7 @@ class Intake:
         keys = Keys(keys.words, keys.heap)
         numbers = self._table.partitioner.numbers(keys)
         if not self._working.try_reserve(keys.nbytes + numbers.nbytes):
-            return self._join.flush_step(keys.nbytes + numbers.nbytes)
+            return self._join.room.step(keys.nbytes + numbers.nbytes)
         task.batch, task.keys, task.numbers, task.unmatched = batch, keys, numbers, unmatched
         return None
 
@@ -188,9 +188,9 @@ class Intake:
     def _insert_piece(self, task: Arriving, piece: Piece) -> Step:
         """Keep the rows, partition by partition; a flush is a step of its own."""
         if task.stage is Stage.FLUSH:
-            if self._join.flush_waits():
+            if self._join.room.waits():
                 return self._join.task_step()
-            self._join.flush_now(batch_nbytes(piece.batch))
+            self._join.room.make(batch_nbytes(piece.batch))
             task.stage = Stage.INSERT
         while task.partition < self._table.partitions:
             if not self._insert_slice(task, piece):
@@ -221,7 +221,7 @@ class Intake:
             with self._join.guard(side, partition):
                 self._table.insert(side, partition, batch, keys, arrivals, matched)
         except BudgetExceeded:
-            if self._join.can_make_room() or batch.num_rows == 1:
+            if self._join.room.can_be_made() or batch.num_rows == 1:
                 return False
             half = (stop - start - task.row) // 2
             return self._insert_half(task, piece, half)

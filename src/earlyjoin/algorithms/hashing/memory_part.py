@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
+from earlyjoin.algorithms.hashing.stored_form import StoredKeys
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget, BytesAccount
@@ -15,6 +16,7 @@ from earlyjoin.state.growable import Growable
 from earlyjoin.state.hash_index import Cursor, HashIndex
 from earlyjoin.state.key_store import KeyStore
 from earlyjoin.state.rows import RowStore
+from earlyjoin.state.snapshot import Snapshot
 
 
 class MemoryPart:
@@ -174,3 +176,29 @@ class MemoryPart:
         self._count.clear()
         self._dead = 0
         self.generation += 1
+
+    def save(self, saved: Snapshot, name: str) -> None:
+        """Put the rows and what is known of them into a snapshot."""
+        everything = np.arange(len(self), dtype=np.int64)
+        saved.tables[f"rows-{name}"] = pa.Table.from_batches([self.rows.batch(everything)])
+        saved.arrays[f"stamps-{name}"] = np.stack([self.arrivals, self.departures, self.labels])
+        if self.matched is not None:
+            saved.arrays[f"matched-{name}"] = self.matched.copy()
+
+    def load(self, saved: Snapshot, name: str, key: StoredKeys) -> None:
+        """Take the rows of a snapshot, if it has any."""
+        if f"rows-{name}" not in saved.tables:
+            return
+        stamps, matched, start = saved.arrays[f"stamps-{name}"], saved.arrays.get(f"matched-{name}"), 0
+        read_back = bool((stamps[2] >= 0).any())
+        for batch in saved.tables[f"rows-{name}"].to_batches():
+            stop = start + batch.num_rows
+            self.insert(
+                batch,
+                key.encode(batch),
+                stamps[0, start:stop],
+                matched=matched[start:stop] if matched is not None else None,
+                departures=stamps[1, start:stop] if read_back else None,
+                labels=stamps[2, start:stop] if read_back else None,
+            )
+            start = stop

@@ -162,7 +162,7 @@ class MergeCleanUp:
         """Nothing of the partition was ever flushed: everything has met, unmatched rows come from memory."""
         for side in (0, 1):
             if self._row[side] >= 0:
-                step, self._row[side] = self._join.unmatched_in_memory(side, partition, self._row[side])
+                step, self._row[side] = self._join.late.unmatched_in_memory(side, partition, self._row[side])
                 return step
         self._next_partition()
         return None

@@ -24,21 +24,18 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hashing.chain_probe import ChainProbe
 from earlyjoin.algorithms.hashing.cleanup import CleanUp, FinalWork
-from earlyjoin.algorithms.hashing.disk_part import DiskPage
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, Victim
 from earlyjoin.algorithms.hashing.intake import Intake
-from earlyjoin.algorithms.hashing.memory_part import MemoryPart
+from earlyjoin.algorithms.hashing.late_matches import LateMatches
+from earlyjoin.algorithms.hashing.room import Room
 from earlyjoin.algorithms.hashing.rules import DuplicateRule
 from earlyjoin.algorithms.hashing.settings import HashSettings, automatic_partitions, side_number
 from earlyjoin.algorithms.hashing.table import PartitionedTable
-from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task, page_stamps, part_stamps, without
+from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan, Slice, Step
-from earlyjoin.algorithms.settlement import Settlement, one_sided
-from earlyjoin.errors import BudgetExceeded
+from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.predicates.keys import Bool, Int64
-from earlyjoin.state.budget import format_bytes
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import Rows
 from earlyjoin.state.sizes import likely_row_nbytes
@@ -73,7 +70,8 @@ class PartitionedHashJoin(Operator):
         self.intake = Intake(self)
         self.ended = [False, False]
         self.rule = self.make_rule()
-        self.flush_policy = self.make_flush_policy()
+        self.room = Room(self, self.make_flush_policy())
+        self.late = LateMatches(self)
         self.task: Task | None = None
         """Reactive work that was begun and is not done."""
         self._retiring: deque[list[int]] = deque()
@@ -238,129 +236,10 @@ class PartitionedHashJoin(Operator):
         """Keep the thread of a task away from a memory part."""
         return self.task.guard(side, partition) if self.task is not None else nullcontext()
 
-    # Room
-
-    def can_make_room(self) -> bool:
-        """Is there anything in memory that could leave?"""
-        return bool((self.table.in_memory > 0).any() or any(len(part) for side in self.table.parts for part in side))
-
-    def protected(self) -> Bool:
-        """Memory parts that the task in work needs."""
-        shape = (2, self.table.partitions)
-        if self.task is None:
-            return np.zeros(shape, dtype=np.bool_)
-        task = self.task
-        flags = [[task.protects(side, partition) for partition in range(shape[1])] for side in range(2)]
-        return np.array(flags, dtype=np.bool_)
-
-    def rows_to_come(self) -> int | None:
-        """Rows that are not in the table yet, or a few more; None when nobody knows, or more came than expected."""
-        expected = self.context.rows_expected or (None, None)
-        rows = sum(rows for rows in expected if rows is not None) - int(self.table.arrived.sum()) + self.intake.in_hand
-        return rows if rows > 0 and None not in expected else None
-
-    def victims(self) -> list[Victim]:
-        """Whom the flush policy chooses now."""
-        statistics = self.table.statistics(
-            self.protected(), build_side=self.build_side, ended=(self.ended[0], self.ended[1])
-        )
-        return self.flush_policy(statistics)
-
-    def flush_waits(self) -> bool:
-        """Does the task in work need what would have to leave? Then it goes to its end first."""
-        task = self.task
-        return task is not None and any(task.protects(victim.side, victim.partition) for victim in self.victims())
-
-    def flush_step(self, needed: int) -> Step:
-        """Flush, or work on the task that stands in the way of it."""
-        if self.flush_waits():
-            return self.task_step()
-        self.flush_now(needed)
-        return None
-
-    def flush_now(self, needed: int) -> None:
-        victims = self.victims()
-        if not victims:
-            self._clear_dead(needed)
-        counters = self.context.counters
-        seeks = counters.seeks
-        self.flush(victims)
-        counters.seeks = min(counters.seeks, seeks + 1)  # what leaves together is written in one go
-
-    def _clear_dead(self, needed: int) -> None:
-        """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
-        dead = [(s, p) for s in range(2) for p, part in enumerate(self.table.parts[s]) if len(part) and not part.live]
-        for side, partition in dead:
-            self.table.forget(side, partition)
-        if not dead:
-            raise BudgetExceeded(
-                f"about {format_bytes(needed)} for a single row or batch do not fit into the memory of "
-                f"{self.context.budget.whole}; give more memory"
-            )
-
-    # Disk
-
-    def probe_page(
-        self, probe: ChainProbe, side: int, partition: int, page: DiskPage, *, before: int | None = None
-    ) -> Step:
-        """Some new pairs of a page of the other side's disk and the memory part of ``side``."""
-        part, other = self.table.parts[side][partition], 1 - side
-        keys = without(page.keys, page.matched if self.expendable[other] else None)
-        i, j, comparisons = probe.next(part, keys, self.found, before=before)
-        self.context.counters.comparisons += comparisons
-        return self.settle_found(side, partition, page, i, j)
-
-    def settle_found(self, side: int, partition: int, page: DiskPage, i: Int64, j: Int64) -> Step:
-        """Settle the new ones among pairs of a page and the memory part of ``side``."""
-        part, other = self.table.parts[side][partition], 1 - side
-        i, j = self._unmet(side, partition, page, i, j)
-        if not len(i):
-            return None
-        step = self.settle_pairs(other, page.rows, i, page.matched, part.rows, j, part.matched)
-        self.table.bury(side, partition)
-        self.table.files[other].mark(page)
-        return step
-
-    def _unmet(self, side: int, partition: int, page: DiskPage | MemoryPart, i: Int64, j: Int64) -> tuple[Int64, Int64]:
-        """Pairs (probing row, row of the memory part of ``side``) that the duplicate rule does not know."""
-        if not len(i):
-            return i, j
-        part = self.table.parts[side][partition]
-        probing = page_stamps(page, i) if isinstance(page, DiskPage) else part_stamps(page, i)
-        stored = part_stamps(part, j)
-        left, right = (stored, probing) if side == 0 else (probing, stored)
-        new = ~self.rule.joined(partition, left, right)
-        return i[new], j[new]
-
-    def probe_memory(self, probe: ChainProbe, side: int, partition: int) -> Step:
-        """Some new pairs of the memory part of ``side`` and that of the other side, whose rows probe."""
-        part, probing = self.table.parts[side][partition], self.table.parts[1 - side][partition]
-        keys = probing.keys
-        assert keys is not None
-        keys = without(keys, probing.matched if self.expendable[1 - side] else None)
-        i, j, comparisons = probe.next(part, keys, self.found)
-        self.context.counters.comparisons += comparisons
-        i, j = self._unmet(side, partition, probing, i, j)
-        if not len(i):
-            return None
-        step = self.settle_pairs(1 - side, probing.rows, i, probing.matched, part.rows, j, part.matched)
-        for s in range(2):
-            self.table.bury(s, partition)
-        return step
-
-    def unmatched_in_memory(self, side: int, partition: int, start: int) -> tuple[Step, int]:
-        """Rows of a memory part from ``start`` on that have no match, and where to go on; at the end that is -1."""
-        part = self.table.parts[side][partition]
-        if not self.plan.how.gives_unmatched(side) or part.matched is None or start >= len(part):
-            return None, -1
-        stop = min(len(part), start + self.context.output_rows)
-        numbers = start + np.flatnonzero(~part.matched[start:stop])
-        return one_sided(side, part.rows, numbers), stop
-
     def _retiring_step(self, task: list[int]) -> Step:
         """Rows of a part that have met all that they could meet."""
         side, partition, position = task
-        step, task[2] = self.unmatched_in_memory(side, partition, position)
+        step, task[2] = self.late.unmatched_in_memory(side, partition, position)
         if task[2] < 0:
             self.table.forget(side, partition)
             self._retiring.popleft()

@@ -24,11 +24,11 @@ from earlyjoin.algorithms.hashing.frozen_buffer import FrozenBuffer
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.partitioning import Partitioner
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
+from earlyjoin.algorithms.hashing.sizing import buffer_size, page_bytes, rows_at_once, split
 from earlyjoin.algorithms.hashing.stored_form import StoredKeys, stored_schema
 from earlyjoin.algorithms.protocol import Context, Plan
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64, Keys
-from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.rows import BatchRows
 from earlyjoin.state.snapshot import Snapshot
@@ -36,10 +36,6 @@ from earlyjoin.state.storage import contiguous
 
 Order = Callable[[MemoryPart, Int64], tuple[Int64, Words]]
 """Puts rows (numbers) of a part into the order in which they are to be written; also their sort words."""
-
-_SMALL_BYTES = 4 * 2**20
-_SORTED_PAGES = 4
-_SMALL_PAGE_BYTES = 2**14
 
 
 @dataclass(slots=True)
@@ -69,7 +65,7 @@ class PartitionedTable:
         self.context, self.key, self.expendable = context, key, expendable
         self.partitions = partitions
         self.partitioner = Partitioner(partitions, settings.hashing)
-        self.pages, self.memory = _split(context.budget, settings)
+        self.pages, self.memory = split(context.budget, settings)
         self.parts: list[list[MemoryPart]] = []
         self.files: list[SideFiles] = []
         self.readers: list[PageReader] = []
@@ -105,7 +101,7 @@ class PartitionedTable:
         self._labels = 0
         self.half_written: tuple[list[DiskRun], list[DiskRun]] = ([], [])
         """What a merge has written when a snapshot is taken."""
-        self._buffer_rows, self._buffer_bytes = _buffer_size(self.memory, partitions, settings.page_rows or PAGE_ROWS)
+        self._buffer_rows, self._buffer_bytes = buffer_size(self.memory, partitions, settings.page_rows or PAGE_ROWS)
 
     # Statistics
 
@@ -218,8 +214,8 @@ class PartitionedTable:
     def _write(self, side: int, partition: int, leaving: Int64, words: Words | None, label: int | None) -> Flushed:
         part, files = self.parts[side][partition], self.files[side]
         departure = self.context.ticks.tick()
-        writer = PartWriter(files, self.next_label() if label is None else label, _page_bytes(part, words))
-        most, departures = _rows_at_once(part, self.pages), part.departures
+        writer = PartWriter(files, self.next_label() if label is None else label, page_bytes(part, words))
+        most, departures = rows_at_once(part, self.pages), part.departures
         for start in range(0, len(leaving), most):
             chosen = leaving[start : start + most]
             matched = part.matched[chosen] if part.matched is not None else None
@@ -316,7 +312,7 @@ class PartitionedTable:
                 runs = self.runs[side][partition]
                 saved.values["runs"][side].append([run.save(saved, f"run-{name}-{n}") for n, run in enumerate(runs)])
                 if len(part):
-                    _save_part(saved, name, part)
+                    part.save(saved, name)
             flags = self.files[side].flags
             if flags is not None:
                 saved.values["flags"][side] = flags.save(saved, f"flags-{side}")
@@ -352,36 +348,8 @@ class PartitionedTable:
                 self.runs[side][partition] = [DiskRun.load(saved, run, self.context.spill) for run in runs]
                 if self.frozen_at[side, partition] != LogicalClock.NEVER and (side, partition) not in self._buffers:
                     self._open_buffer(side, partition)
-                _load_part(saved, f"{side}-{partition}", self.parts[side][partition], self.files[side].key)
+                self.parts[side][partition].load(saved, f"{side}-{partition}", self.files[side].key)
                 self._in_memory[side, partition] = self.parts[side][partition].live
-
-
-def _split(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget]:
-    """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table."""
-    limit = budget.limit
-    if limit.rows is not None:
-        pages = settings.pages_read * (settings.page_rows or PAGE_ROWS)
-        return budget.split(min(limit.rows // 4, max(pages, limit.rows // 256)) / limit.rows, least_rows=2)
-    return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8)
-
-
-def _page_bytes(part: MemoryPart, words: Words | None) -> int | None:
-    """A sorted run has several pages: a merge has a page of every run in memory, and pages cost time."""
-    return None if words is None else max(_SMALL_PAGE_BYTES, part.nbytes // _SORTED_PAGES)
-
-
-def _buffer_size(memory: Budget, partitions: int, page_rows: int) -> tuple[int, int]:
-    """Rows and bytes of a page buffer: a page if memory is counted in rows, else at most a quarter for all of them."""
-    if memory.limit.rows is not None:
-        return min(page_rows, memory.limit.rows // (8 * partitions)), np.iinfo(np.int64).max
-    return np.iinfo(np.int64).max, (memory.limit.bytes or 0) // (8 * partitions)
-
-
-def _rows_at_once(part: MemoryPart, pages: Budget) -> int:
-    """Rows to gather for writing at once, so that the copy takes about half of the memory for reading."""
-    if pages.limit.bytes is None:
-        return 65536
-    return max(1, int(pages.limit.bytes / 2 / max(1.0, part.nbytes / max(1, len(part)))))
 
 
 def _kept(part: MemoryPart, staying: Int64) -> tuple[pa.RecordBatch, Keys, Int64, Bool | None] | None:
@@ -392,30 +360,3 @@ def _kept(part: MemoryPart, staying: Int64) -> tuple[pa.RecordBatch, Keys, Int64
     assert keys is not None
     matched = part.matched[staying] if part.matched is not None else None
     return part.rows.batch(staying), keys.take(staying), part.arrivals[staying], matched
-
-
-def _save_part(saved: Snapshot, name: str, part: MemoryPart) -> None:
-    everything = np.arange(len(part), dtype=np.int64)
-    saved.tables[f"rows-{name}"] = pa.Table.from_batches([part.rows.batch(everything)])
-    saved.arrays[f"stamps-{name}"] = np.stack([part.arrivals, part.departures, part.labels])
-    if part.matched is not None:
-        saved.arrays[f"matched-{name}"] = part.matched.copy()
-
-
-def _load_part(saved: Snapshot, name: str, part: MemoryPart, key: StoredKeys) -> None:
-    if f"rows-{name}" not in saved.tables:
-        return
-    stamps, matched, start = saved.arrays[f"stamps-{name}"], saved.arrays.get(f"matched-{name}"), 0
-    read_back = bool((stamps[2] >= 0).any())
-    for batch in saved.tables[f"rows-{name}"].to_batches():
-        stop = start + batch.num_rows
-        flags = matched[start:stop] if matched is not None else None
-        part.insert(
-            batch,
-            key.encode(batch),
-            stamps[0, start:stop],
-            matched=flags,
-            departures=stamps[1, start:stop] if read_back else None,
-            labels=stamps[2, start:stop] if read_back else None,
-        )
-        start = stop

@@ -6,14 +6,9 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from earlyjoin.algorithms.hashing.chain_probe import ChainProbe
-from earlyjoin.algorithms.hashing.disk_part import DiskPage, DiskRun
-from earlyjoin.algorithms.hashing.memory_part import MemoryPart
-from earlyjoin.algorithms.hashing.rules import Stamps
+from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.protocol import Step
-from earlyjoin.predicates.keys import Int64, Keys
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
@@ -97,7 +92,7 @@ class MemoryDiskTask(Task):
                 join.table.readers[1 - self.side].drop()
                 join.task_finished(self)
             return None
-        step = join.probe_page(self._probe, self.side, self.partition, page, before=self.started_at)
+        step = join.late.probe_page(self._probe, self.side, self.partition, page, before=self.started_at)
         if self._probe.over(len(page)):
             self._page, self._probe = self._page + 1, ChainProbe()
         return step
@@ -107,19 +102,3 @@ class MemoryDiskTask(Task):
         place = {"side": self.side, "partition": self.partition, "started_at": self.started_at}
         at = {"labels": self.labels, "at": [self._run, self._page], "probe": self._probe.save()}
         return {"kind": self.kind} | place | at
-
-
-def part_stamps(part: MemoryPart, index: Int64) -> Stamps:
-    """Stamps of chosen rows of a memory part."""
-    return Stamps(part.arrivals, part.departures, part.labels).take(index)
-
-
-def page_stamps(page: DiskPage, index: Int64) -> Stamps:
-    """Stamps of chosen rows of a page."""
-    labels = np.full(len(index), page.label, dtype=np.int64)
-    return Stamps(page.arrivals[index], page.departures[index], labels)
-
-
-def without(keys: Keys, excluded: object) -> Keys:
-    """Keys of which some rows match nothing."""
-    return keys if excluded is None else Keys(keys.words, keys.heap, ~np.asarray(excluded, dtype=np.bool_))

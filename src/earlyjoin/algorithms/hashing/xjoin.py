@@ -53,7 +53,7 @@ class XJoin(PartitionedHashJoin):
         PAPER UNCLEAR: a flush takes a partition, but in EHJ's figure 2 XJoin's memory is full when the inputs end. Of a
         memory in bytes whole partitions leave: rows that stay would have to be copied.
         """
-        to_come = self.rows_to_come() if self.table.memory.limit.rows is not None else None
+        to_come = self.room.rows_to_come() if self.table.memory.limit.rows is not None else None
         if not to_come:
             return largest(statistics)
         return [

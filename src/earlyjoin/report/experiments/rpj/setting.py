@@ -35,8 +35,10 @@ MEMORY_ROWS = 100_000
 PAGE_ROWS = 100
 RANDOM_S = 10e-3
 SEQUENTIAL_S = 1e-3
+FLUSH_FRACTION = 0.05
+"""PAPER UNCLEAR: nflush is not given. HMJ's pair of partitions is a twentieth of the memory; so is this."""
 _OF_RPJ: Mapping[str, object] = {
-    "flush_fraction": 0.1,
+    "flush_fraction": FLUSH_FRACTION,
     "random_cost": RANDOM_S,
     "sequential_cost": SEQUENTIAL_S,
     "hand_over": "task",

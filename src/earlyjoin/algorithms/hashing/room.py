@@ -1,0 +1,84 @@
+"""Room for arriving rows: who leaves memory when it is full, and what has to be done first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from earlyjoin.algorithms.hashing.flushing import FlushPolicy, Victim
+from earlyjoin.algorithms.protocol import Step
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.predicates.keys import Bool
+from earlyjoin.state.budget import format_bytes
+
+if TYPE_CHECKING:
+    from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
+
+
+class Room:
+    """Makes room in the table of a join by its flush policy."""
+
+    def __init__(self, join: PartitionedHashJoin, policy: FlushPolicy) -> None:
+        self._join, self._table, self._policy = join, join.table, policy
+
+    def can_be_made(self) -> bool:
+        """Is there anything in memory that could leave?"""
+        return bool((self._table.in_memory > 0).any() or any(len(part) for side in self._table.parts for part in side))
+
+    def protected(self) -> Bool:
+        """Memory parts that the task in work needs."""
+        shape = (2, self._table.partitions)
+        if self._join.task is None:
+            return np.zeros(shape, dtype=np.bool_)
+        task = self._join.task
+        flags = [[task.protects(side, partition) for partition in range(shape[1])] for side in range(2)]
+        return np.array(flags, dtype=np.bool_)
+
+    def rows_to_come(self) -> int | None:
+        """Rows that are not in the table yet, or a few more; None when nobody knows, or more came than expected."""
+        expected = self._join.context.rows_expected or (None, None)
+        known = [rows for rows in expected if rows is not None]
+        rows = sum(known) - int(self._table.arrived.sum()) + self._join.intake.in_hand
+        return rows if rows > 0 and len(known) == len(expected) else None
+
+    def victims(self) -> list[Victim]:
+        """Whom the flush policy chooses now."""
+        statistics = self._table.statistics(
+            self.protected(), build_side=self._join.build_side, ended=(self._join.ended[0], self._join.ended[1])
+        )
+        return self._policy(statistics)
+
+    def waits(self) -> bool:
+        """Does the task in work need what would have to leave? Then it goes to its end first."""
+        task = self._join.task
+        return task is not None and any(task.protects(victim.side, victim.partition) for victim in self.victims())
+
+    def step(self, needed: int) -> Step:
+        """Flush, or work on the task that stands in the way of it."""
+        if self.waits():
+            return self._join.task_step()
+        self.make(needed)
+        return None
+
+    def make(self, needed: int) -> None:
+        """Flush."""
+        victims = self.victims()
+        if not victims:
+            self._clear_dead(needed)
+        counters = self._join.context.counters
+        seeks = counters.seeks
+        self._join.flush(victims)
+        counters.seeks = min(counters.seeks, seeks + 1)  # what leaves together is written in one go
+
+    def _clear_dead(self, needed: int) -> None:
+        """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
+        parts = self._table.parts
+        dead = [(s, p) for s in range(2) for p, part in enumerate(parts[s]) if len(part) and not part.live]
+        for side, partition in dead:
+            self._table.forget(side, partition)
+        if not dead:
+            raise BudgetExceeded(
+                f"about {format_bytes(needed)} for a single row or batch do not fit into the memory of "
+                f"{self._join.context.budget.whole}; give more memory"
+            )
