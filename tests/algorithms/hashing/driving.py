@@ -72,6 +72,7 @@ class Run:
                 self.rows += self.join.end(side)
         self.before_cleanup = list(self.rows)
         self.in_memory_at_end = self.operator.table.in_memory.copy()
+        self.on_disk_at_end = self.operator.table.on_disk.copy()
         self.frozen_at_end = self.operator.table.frozen.copy()
         self.rows += self.join.finish()
         self.join.close()

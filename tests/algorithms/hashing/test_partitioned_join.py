@@ -104,6 +104,16 @@ def test_no_more_rows_leave_than_still_have_to_come(one_side: str | None, tmp_pa
     assert known[0].counted() | {"comparisons": 0} == known[1].counted() | {"comparisons": 0}
 
 
+def test_little_makes_room_for_the_clean_up(tmp_path: Path) -> None:
+    """XJoin has to load a partition into a full memory: that with the least on disk, and no more than it needs leaves."""
+    arrivals = interleaved(random_keys(1500, 400, seed=1), random_keys(1500, 400, seed=2))
+    run = Run("xjoin", tmp_path, arrivals, memory="600rows", options={"partitions": 8}, rows_expected=(1500, 1500))
+    assert run.pairs == naive(arrivals)
+    made_room = run.join.counters.tuples_written - run.on_disk_at_end.sum()
+    assert 0 < made_room < run.on_disk_at_end.min() + run.in_memory_at_end.max()
+    assert run.on_disk_at_end.min() < run.on_disk_at_end.mean() - 20
+
+
 @pytest.mark.parametrize("expected", [(150, None), (0, 0), (10, 20), (150, 180), (151, 200), (5000, 9000)])
 @pytest.mark.parametrize("how", ["inner", "full"])
 def test_sizes_that_are_wrong_or_unknown(expected: tuple[int | None, ...], how: str, tmp_path: Path) -> None:

@@ -112,8 +112,8 @@ class PartitionedHashJoin(Operator):
         return int(rows[1] < rows[0])
 
     def make_cleanup(self) -> FinalWork:
-        """The work after the last row."""
-        return CleanUp(self, list(range(self.table.partitions)))
+        """The work after the last row: the least to load comes first, because it has to find room in a full memory."""
+        return CleanUp(self, np.argsort(self.table.on_disk.min(axis=0), kind="stable").tolist())
 
     def flush(self, victims: list[Victim]) -> None:
         """Make victims leave memory."""
