@@ -105,7 +105,7 @@ def test_no_more_rows_leave_than_still_have_to_come(one_side: str | None, tmp_pa
 
 
 def test_little_makes_room_for_the_clean_up(tmp_path: Path) -> None:
-    """XJoin has to load a partition into a full memory: the one with least on disk, and no more than it needs leaves."""
+    """XJoin loads the partition with the least on disk into a full memory; no more than that needs makes room."""
     arrivals = interleaved(random_keys(1500, 400, seed=1), random_keys(1500, 400, seed=2))
     run = Run("xjoin", tmp_path, arrivals, memory="600rows", options={"partitions": 8}, rows_expected=(1500, 1500))
     assert run.pairs == naive(arrivals)
