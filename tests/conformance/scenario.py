@@ -40,6 +40,7 @@ class Scenario:
     memory: MemoryLimit
     operator_share: float
     output_rows: int
+    rows_expected: tuple[int | None, ...] | None = None
 
 
 @st.composite
@@ -66,7 +67,11 @@ def scenarios(draw: st.DrawFn, kind: Kind, spills: bool) -> Scenario:
     # Half of 8 rows: the runtime takes a part of every budget for itself.
     share = draw(st.sampled_from([0.5, 1.0])) if memory.rows is not None else 1.0
     how = draw(st.sampled_from(list(JoinType)))
-    return Scenario(how, (rows[0], rows[1]), steps, memory, share, draw(st.sampled_from([1, 2, 7, 500])))
+    sizes = tuple(map(len, rows))
+    wrong = st.tuples(*[st.none() | st.integers(0, 40)] * 2)
+    rows_expected = draw(st.sampled_from([None, sizes, sizes]) | wrong, label="rows expected")
+    output_rows = draw(st.sampled_from([1, 2, 7, 500]))
+    return Scenario(how, (rows[0], rows[1]), steps, memory, share, output_rows, rows_expected)
 
 
 @st.composite
@@ -129,6 +134,7 @@ class Run:
             budget=budget,
             spill=SpillDirectory(self.directory),
             output_rows=self.scenario.output_rows,
+            rows_expected=self.scenario.rows_expected,
             options=self.options,
         )
 
@@ -266,6 +272,7 @@ def values_of(scenario: Scenario) -> dict[str, Any]:
         "memory": {"bytes": scenario.memory.bytes, "rows": scenario.memory.rows},
         "operator_share": scenario.operator_share,
         "output_rows": scenario.output_rows,
+        "rows_expected": scenario.rows_expected,
     }
 
 
@@ -278,4 +285,5 @@ def scenario_of(values: dict[str, Any]) -> Scenario:
         MemoryLimit(**values["memory"]),
         values["operator_share"],
         values["output_rows"],
+        tuple(values["rows_expected"]) if values["rows_expected"] is not None else None,
     )

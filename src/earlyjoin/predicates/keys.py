@@ -82,3 +82,7 @@ class Keys:
         heap = self.heap.take(index) if self.heap is not None else None
         valid = self.valid[index] if self.valid is not None else None
         return Keys(self.words[index], heap, valid)
+
+    def without(self, excluded: Bool | None) -> Keys:
+        """The same keys, all valid; those of some rows match nothing."""
+        return self if excluded is None else Keys(self.words, self.heap, ~np.asarray(excluded, dtype=np.bool_))

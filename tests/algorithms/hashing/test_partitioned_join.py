@@ -125,6 +125,37 @@ def test_sizes_that_are_wrong_or_unknown(expected: tuple[int | None, ...], how: 
     assert sum(left is None for left, _ in run.pairs.elements()) == (unmatched if how == "full" else 0)
 
 
+def test_an_input_that_ends_early_and_nulls(tmp_path: Path) -> None:
+    """What is known by then counts: nulls have gone, and a side that has ended has no more rows."""
+    batches = [
+        pa.RecordBatch.from_pydict({"k": keys, "id": list(range(len(keys)))}, schema=SCHEMA)
+        for keys in (random_keys(150, 40, seed=1), [*([None] * 100), *random_keys(150, 40, seed=2)])
+    ]
+    join = Join("xjoin", SCHEMA, SCHEMA, tmp_path, memory="60rows", options={"partitions": 4}, rows_expected=(300, 250))
+    join.arrive(0, batches[0])
+    join.end(0)
+    join.arrive(1, batches[1])
+    table: Any = join.operator.table  # type: ignore[attr-defined]
+    assert table.in_memory.sum() == table.memory.limit.rows
+    join.close()
+
+
+@pytest.mark.parametrize("one_side", [None, "left"])
+@pytest.mark.parametrize("sizes", [(600, 200), (900, 600)])
+def test_the_least_to_load_comes_first(sizes: tuple[int, int], one_side: str | None, tmp_path: Path) -> None:
+    left = np.random.default_rng(1).permutation(sizes[0]).tolist()
+    arrivals = interleaved(left, random_keys(sizes[1], 2 * sizes[0], seed=2))
+    options = {"partitions": 8, "one_side": one_side}
+    join = Join("xjoin", SCHEMA, SCHEMA, tmp_path, memory="200rows", options=options)
+    for side, key in arrivals:
+        join.arrive(side, pa.RecordBatch.from_pydict({"k": [key], "id": [0]}, schema=SCHEMA))
+    operator: Any = join.operator
+    loads = [operator.table.on_disk[operator.loaded_side(p), p] for p in operator.make_cleanup().save()["order"]]
+    assert loads == sorted(loads)
+    assert loads[0] < loads[-1]
+    join.close()
+
+
 def test_pages_are_counted_as_in_the_papers(tmp_path: Path) -> None:
     arrivals = interleaved(range(400), range(400))
     run = Run("dhj", tmp_path, arrivals, memory="200rows", options={"partitions": 5, "page_rows": 20})

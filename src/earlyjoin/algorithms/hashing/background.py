@@ -23,7 +23,6 @@ import numpy as np
 
 from earlyjoin.algorithms.hashing.chain_probe import ChainProbe
 from earlyjoin.algorithms.hashing.disk_part import DiskPage, DiskRun, PageReader
-from earlyjoin.algorithms.hashing.late_matches import without
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.predicates.keys import Int64
@@ -171,7 +170,7 @@ class BackgroundProbe(MemoryDiskTask):
 
     def _found(self, page: DiskPage, probe: ChainProbe, out: Int64, run: int, group: int) -> Finding:
         join, part = self._join, self._join.table.parts[self.side][self.partition]
-        keys = without(page.keys, page.matched if join.expendable[1 - self.side] else None)
+        keys = page.keys.without(page.matched if join.expendable[1 - self.side] else None)
         with self._lock:
             i, j, comparisons = probe.next(part, keys, out, before=self.started_at)
         return Finding(page, i, j, comparisons, run, group, probe.save(), probe.over(len(page)))

@@ -109,20 +109,11 @@ class CleanUp:
         self._stage, self._probe, self._row, self._page = stage, ChainProbe(), 0, [0, 0]
 
     def _begin(self) -> Step:
-        """Choose the build side; a side without any rows is one for nothing."""
-        self._build = self._build_side()
+        """Choose the build side; nothing is loaded of one that is empty, and the other is only looked through."""
+        self._build = self._join.loaded_side(self._partition)
         self._load, self._loaded = [0, 0, 0], 0
         self._next(Stage.LOAD)
         return None
-
-    def _build_side(self) -> int:
-        join, partition = self._join, self._partition
-        if join.one_side is not None:
-            return join.one_side
-        rows = self._table.on_disk[:, partition] + self._table.in_memory[:, partition]
-        if not rows.all():
-            return int(np.argmin(rows))  # nothing to load on one side: the other is only looked through
-        return join.cleanup_build_side(partition)
 
     # Build side
 

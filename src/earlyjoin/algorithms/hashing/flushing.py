@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +28,8 @@ class PartitionStatistics:
     build_side: int = 0
     """R in the papers."""
     ended: tuple[bool, bool] = (False, False)
+    to_come: int | None = None
+    """Rows that still have to come into the table, if that is known."""
 
     @property
     def able(self) -> Int64:
@@ -54,7 +56,7 @@ class FlushPolicy(Protocol):
 
 
 def largest(statistics: PartitionStatistics) -> list[Victim]:
-    """XJoin: the largest partition of either side. DHJ: the largest of the build input, the only one in memory.
+    """The largest partition of either side (XJoin). DHJ: the largest of the build input, the only one in memory.
 
     PAPER UNCLEAR: EHJ section 2 says of DHJ only that a victim is selected; the largest frees most with one flush.
 
@@ -64,6 +66,26 @@ def largest(statistics: PartitionStatistics) -> list[Victim]:
     [Victim(side=1, partition=1, rows=None)]
     """
     return _whole(flush_policies.flush_largest(statistics.able))
+
+
+def largest_needed(statistics: PartitionStatistics) -> list[Victim]:
+    """XJoin of inputs whose sizes are known: of the largest partition no more rows than still have to come.
+
+    PAPER UNCLEAR: a flush takes a partition, but in EHJ's figure 2 XJoin's memory is full when the inputs end.
+
+    >>> sizes = np.array([[3, 1], [2, 5]])
+    >>> none = np.zeros((2, 2), dtype=bool)
+    >>> seen = PartitionStatistics(memory=sizes, disk=sizes, arrived=sizes, frozen=none, protected=none, to_come=4)
+    >>> largest_needed(seen)
+    [Victim(side=1, partition=1, rows=4)]
+    """
+    to_come = statistics.to_come
+    if to_come is None:
+        return largest(statistics)
+    return [
+        replace(victim, rows=to_come) if to_come < statistics.memory[victim.side, victim.partition] else victim
+        for victim in largest(statistics)
+    ]
 
 
 def biased(statistics: PartitionStatistics) -> list[Victim]:

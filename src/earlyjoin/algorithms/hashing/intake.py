@@ -48,9 +48,9 @@ class Intake:
         return self.task.first_tick if self.task is not None and self.task.piece is not None else None
 
     @property
-    def in_hand(self) -> int:
-        """Rows of the piece in hand, which are counted as arrived and may not be in the table yet."""
-        return self.task.length if self.task is not None and self.task.piece is not None else 0
+    def rows_in_hand(self) -> int:
+        """Rows of the batch in hand that may not be in the table yet."""
+        return self.task.batch.num_rows - self.task.offset if self.task is not None else 0
 
     def step(self) -> Step:
         """A bounded piece of the work on the batch in hand."""

@@ -12,7 +12,7 @@ from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.rules import Stamps
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.algorithms.settlement import one_sided
-from earlyjoin.predicates.keys import Int64, Keys
+from earlyjoin.predicates.keys import Int64
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
@@ -29,7 +29,7 @@ class LateMatches:
     ) -> Step:
         """Some new pairs of a page of the other side's disk and the memory part of ``side``."""
         part, other = self._table.parts[side][partition], 1 - side
-        keys = without(page.keys, page.matched if self._join.expendable[other] else None)
+        keys = page.keys.without(page.matched if self._join.expendable[other] else None)
         i, j, comparisons = probe.next(part, keys, self._join.found, before=before)
         self._join.context.counters.comparisons += comparisons
         return self.settle_found(side, partition, page, i, j)
@@ -61,7 +61,7 @@ class LateMatches:
         part, probing = self._table.parts[side][partition], self._table.parts[1 - side][partition]
         keys = probing.keys
         assert keys is not None
-        keys = without(keys, probing.matched if self._join.expendable[1 - side] else None)
+        keys = keys.without(probing.matched if self._join.expendable[1 - side] else None)
         i, j, comparisons = probe.next(part, keys, self._join.found)
         self._join.context.counters.comparisons += comparisons
         i, j = self._unmet(side, partition, probing, i, j)
@@ -91,8 +91,3 @@ def _page_stamps(page: DiskPage, index: Int64) -> Stamps:
     """Stamps of chosen rows of a page."""
     labels = np.full(len(index), page.label, dtype=np.int64)
     return Stamps(page.arrivals[index], page.departures[index], labels)
-
-
-def without(keys: Keys, excluded: object) -> Keys:
-    """Keys of which some rows match nothing."""
-    return keys if excluded is None else Keys(keys.words, keys.heap, ~np.asarray(excluded, dtype=np.bool_))

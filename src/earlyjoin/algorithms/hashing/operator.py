@@ -8,7 +8,7 @@
     finish ──▶ task in work to its end ──▶ clean-up, partition by partition
 
 An algorithm is a subclass that names its flush policy, duplicate rule and reactive policy, and may replace the
-clean-up. Everything else, exactly-once rules included, lives here and in the table.
+clean-up. Everything else is the same for all of them, exactly-once rules included.
 """
 
 from __future__ import annotations
@@ -107,13 +107,20 @@ class PartitionedHashJoin(Operator):
         """So many rows of each partition have just arrived: for statistics."""
 
     def cleanup_build_side(self, partition: int) -> int:
-        """Which side of a partition is loaded in the clean-up: that with less on disk."""
-        rows = self.table.on_disk[:, partition]
-        return int(rows[1] < rows[0])
+        """Which side of a partition of an N:M join the clean-up loads: that with less on disk."""
+        return int(np.argmin(self.table.on_disk[:, partition]))
+
+    def loaded_side(self, partition: int) -> int:
+        """Which side of a partition the clean-up loads: the one-side; else nothing of an empty side, or as above."""
+        if self.one_side is not None:
+            return self.one_side
+        rows = self.table.on_disk[:, partition] + self.table.in_memory[:, partition]
+        return self.cleanup_build_side(partition) if rows.all() else int(np.argmin(rows))
 
     def make_cleanup(self) -> FinalWork:
         """The work after the last row: the least to load comes first, because it has to find room in a full memory."""
-        return CleanUp(self, np.argsort(self.table.on_disk.min(axis=0), kind="stable").tolist())
+        partitions = range(self.table.partitions)
+        return CleanUp(self, sorted(partitions, key=lambda p: self.table.on_disk[self.loaded_side(p), p]))
 
     def flush(self, victims: list[Victim]) -> None:
         """Make victims leave memory."""

@@ -36,16 +36,24 @@ class Room:
         return np.array(flags, dtype=np.bool_)
 
     def rows_to_come(self) -> int | None:
-        """Rows that are not in the table yet, or a few more; None when nobody knows, or more came than expected."""
-        expected = self._join.context.rows_expected or (None, None)
-        known = [rows for rows in expected if rows is not None]
-        rows = sum(known) - int(self._table.arrived.sum()) + self._join.intake.in_hand
-        return rows if rows > 0 and len(known) == len(expected) else None
+        """Rows that are not in the table yet, nulls among them; None when a size is not known, or was wrong."""
+        rows = self._join.intake.rows_in_hand
+        for side, expected in enumerate(self._join.context.rows_expected or (None, None)):
+            if self._join.ended[side]:
+                continue
+            seen = self._join.context.counters.rows_in[side]
+            if expected is None or seen > expected:
+                return None
+            rows += expected - seen
+        return rows or None
 
     def victims(self) -> list[Victim]:
         """Whom the flush policy chooses now."""
         statistics = self._table.statistics(
-            self.protected(), build_side=self._join.build_side, ended=(self._join.ended[0], self._join.ended[1])
+            self.protected(),
+            build_side=self._join.build_side,
+            ended=(self._join.ended[0], self._join.ended[1]),
+            to_come=self.rows_to_come(),
         )
         return self._policy(statistics)
 
@@ -54,24 +62,24 @@ class Room:
         task = self._join.task
         return task is not None and any(task.protects(victim.side, victim.partition) for victim in self.victims())
 
-    def step(self, needed: int) -> Step:
+    def step(self, needed_bytes: int) -> Step:
         """Flush, or work on the task that stands in the way of it."""
         if self.waits():
             return self._join.task_step()
-        self.make(needed)
+        self.make(needed_bytes)
         return None
 
-    def make(self, needed: int) -> None:
-        """Flush."""
+    def make(self, needed_bytes: int) -> None:
+        """Flush once; ``needed_bytes`` is what cannot be had if there is nothing to flush."""
         victims = self.victims()
         if not victims:
-            self._clear_dead(needed)
+            self._clear_dead(needed_bytes)
         counters = self._join.context.counters
         seeks = counters.seeks
         self._join.flush(victims)
         counters.seeks = min(counters.seeks, seeks + 1)  # what leaves together is written in one go
 
-    def _clear_dead(self, needed: int) -> None:
+    def _clear_dead(self, needed_bytes: int) -> None:
         """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
         parts = self._table.parts
         dead = [(s, p) for s in range(2) for p, part in enumerate(parts[s]) if len(part) and not part.live]
@@ -79,6 +87,6 @@ class Room:
             self._table.forget(side, partition)
         if not dead:
             raise BudgetExceeded(
-                f"about {format_bytes(needed)} for a single row or batch do not fit into the memory of "
+                f"about {format_bytes(needed_bytes)} for a single row or batch do not fit into the memory of "
                 f"{self._join.context.budget.whole}; give more memory"
             )

@@ -14,7 +14,7 @@ _SORTED_PAGES = 4
 _SMALL_PAGE_BYTES = 2**14
 
 
-def split(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget]:
+def split_memory(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget]:
     """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table."""
     limit = budget.limit
     if limit.rows is not None:

@@ -24,7 +24,7 @@ from earlyjoin.algorithms.hashing.frozen_buffer import FrozenBuffer
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.partitioning import Partitioner
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
-from earlyjoin.algorithms.hashing.sizing import buffer_size, page_bytes, rows_at_once, split
+from earlyjoin.algorithms.hashing.sizing import buffer_size, page_bytes, rows_at_once, split_memory
 from earlyjoin.algorithms.hashing.stored_form import StoredKeys, stored_schema
 from earlyjoin.algorithms.protocol import Context, Plan
 from earlyjoin.predicates.base import BoundPredicate
@@ -65,7 +65,7 @@ class PartitionedTable:
         self.context, self.key, self.expendable = context, key, expendable
         self.partitions = partitions
         self.partitioner = Partitioner(partitions, settings.hashing)
-        self.pages, self.memory = split(context.budget, settings)
+        self.pages, self.memory = split_memory(context.budget, settings)
         self.parts: list[list[MemoryPart]] = []
         self.files: list[SideFiles] = []
         self.readers: list[PageReader] = []

@@ -13,12 +13,10 @@ sizes of both inputs are known and memory is counted in rows, no more rows leave
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hashing.flushing import FlushPolicy, PartitionStatistics, Victim, largest
+from earlyjoin.algorithms.hashing.flushing import FlushPolicy, largest, largest_needed
 from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
 from earlyjoin.algorithms.hashing.rules import ResidenceRule
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
@@ -44,22 +42,8 @@ class XJoin(PartitionedHashJoin):
         return ResidenceRule(self.table.partitions)
 
     def make_flush_policy(self) -> FlushPolicy:
-        """The largest partition; at the end of the inputs a part of it."""
-        return self._largest
-
-    def _largest(self, statistics: PartitionStatistics) -> list[Victim]:
-        """As many rows as still have to come, if that is known and less than the largest partition has.
-
-        PAPER UNCLEAR: a flush takes a partition, but in EHJ's figure 2 XJoin's memory is full when the inputs end. Of a
-        memory in bytes whole partitions leave: rows that stay would have to be copied.
-        """
-        to_come = self.room.rows_to_come() if self.table.memory.limit.rows is not None else None
-        if not to_come:
-            return largest(statistics)
-        return [
-            replace(victim, rows=to_come) if to_come < statistics.memory[victim.side, victim.partition] else victim
-            for victim in largest(statistics)
-        ]
+        """The largest partition; of a memory in bytes all of it, because rows that stay would have to be copied."""
+        return largest if self.table.memory.limit.rows is None else largest_needed
 
     def has_next_task(self) -> bool:
         """Has some memory part not met all of the other side's runs?"""

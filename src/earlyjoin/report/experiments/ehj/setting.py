@@ -24,8 +24,9 @@ from earlyjoin.state.cost_clock import Costs
 PAGE_ROWS = 20
 COSTS = Costs(page_read_s=190e-6, page_written_s=190e-6, row_s=14.25e-6, result_s=1e-6)
 _FROZEN = {"partitions": 11, "page_rows": PAGE_ROWS}
-"""EHJ and DHJ were best with eleven partitions, HMJ with twenty (section 5.2)."""
+"""EHJ and DHJ were best with eleven partitions (section 5.2)."""
 _PAIRS = {"partitions": 20, "page_rows": PAGE_ROWS}
+"""HMJ was best with twenty."""
 _SINGLE = {"partitions": 40, "page_rows": PAGE_ROWS}
 """PAPER UNCLEAR: XJoin "had equivalent performance between 5-40 partitions". Figure 6 agrees best with forty."""
 _MODULO = {**_FROZEN, "hashing": "mod"}
