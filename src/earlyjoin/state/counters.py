@@ -24,6 +24,7 @@ class Counters:
     tuples_written: int = 0
     tuples_read: int = 0
     pages_written: int = 0
+    """In the hash family, with memory in rows: partitions that leave together share pages."""
     pages_read: int = 0
     bytes_written: int = 0
     bytes_read: int = 0

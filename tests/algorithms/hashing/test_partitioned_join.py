@@ -40,14 +40,16 @@ def test_counters_do_not_depend_on_batches(algorithm: str, one_side: str | None,
 
 
 @pytest.mark.parametrize(("algorithm", "together"), [("xjoin", 1), ("hmj", 8)])
-def test_what_leaves_together_is_one_random_access(algorithm: str, together: int, tmp_path: Path) -> None:
-    options = {"partitions": 4} | ({"flush": "all"} if algorithm == "hmj" else {})
+def test_what_leaves_together_is_written_in_one_go(algorithm: str, together: int, tmp_path: Path) -> None:
+    """One random access, and one page that is not full."""
+    options = {"partitions": 4, "page_rows": 5} | ({"flush": "all"} if algorithm == "hmj" else {})
     join = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="60rows", options=options)
     for number in range(10):
         keys = pa.array(random_keys(40, 1000, seed=number))
         join.arrive(number % 2, pa.RecordBatch.from_arrays([keys, keys], schema=SCHEMA))
     seeks, flushes = join.counters.seeks, join.counters.flushes
     assert (together - 1) * seeks < flushes <= together * seeks  # a partition may be empty
+    assert join.counters.tuples_written <= 5 * join.counters.pages_written < join.counters.tuples_written + 5 * seeks
     join.close()
 
 

@@ -74,10 +74,13 @@ class Room:
         victims = self.victims()
         if not victims:
             self._clear_dead(needed_bytes)
-        counters = self._join.context.counters
-        seeks = counters.seeks
+        counters, page_rows = self._join.context.counters, self._table.files[0].page_rows
+        seeks, pages, rows = counters.seeks, counters.pages_written, counters.tuples_written
         self._join.flush(victims)
-        counters.seeks = min(counters.seeks, seeks + 1)  # what leaves together is written in one go
+        # What leaves together is written in one go: one random access, and only the last page is not full.
+        counters.seeks = min(counters.seeks, seeks + 1)
+        if page_rows is not None and not self._join.freezes:
+            counters.pages_written = pages + -(-(counters.tuples_written - rows) // page_rows)
 
     def _clear_dead(self, needed_bytes: int) -> None:
         """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
