@@ -124,7 +124,7 @@ def push(
     silence_s: float,
     window_rows: int,
     silent_time_only: bool,
-    points: int = 5000,
+    points: int = 20_000,
 ) -> History:
     """Join two tables whose rows arrive by a schedule; reactive work begins after a silence."""
     clock = CostClock(costs)
