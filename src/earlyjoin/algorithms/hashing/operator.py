@@ -111,7 +111,7 @@ class PartitionedHashJoin(Operator):
         return int(np.argmin(self.table.on_disk[:, partition]))
 
     def loaded_side(self, partition: int) -> int:
-        """Which side of a partition the clean-up loads: the one-side; else nothing of an empty side, or as above."""
+        """Which side of a partition the clean-up loads: the one-side, an empty one, or its build side."""
         if self.one_side is not None:
             return self.one_side
         rows = self.table.on_disk[:, partition] + self.table.in_memory[:, partition]
