@@ -1,10 +1,10 @@
 """EHJ figure 2: reading strategies on a many-to-many join; results before memory is full, times, page I/Os.
 
 PAPER UNCLEAR: what is counted. The totals look like all that leaves memory before anything is read back, written once
-and read once, and nothing else: XJoin's 130,244 pages are 244 more than the least that 300,000 of 1,600,000 rows in memory leave, and then it has
-to load partitions of which at least 12,000 rows are on disk into that full memory. Here room is made for the first one,
-and those rows go to disk and back; they count in what was written and read, and in the time, but not beside the
-paper's page I/Os.
+and read once, and nothing else: XJoin's 130,244 pages are 244 more than the least that 300,000 of 1,600,000 rows in
+memory leave, and then it has to load partitions of which at least 12,000 rows are on disk into that full memory. Here
+room is made for the first one, and those rows go to disk and back; they count in what was written and read, and in the
+time, but not beside the paper's page I/Os.
 """
 
 from __future__ import annotations
