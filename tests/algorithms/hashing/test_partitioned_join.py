@@ -12,6 +12,7 @@ import pytest
 
 from algorithms.harness import Join
 from algorithms.hashing.driving import SCHEMA, Run, interleaved, naive, random_keys
+from earlyjoin.algorithms.protocol import Slice
 from earlyjoin.errors import BudgetExceeded
 
 ALGORITHMS = ["xjoin", "dhj", "ehj", "dphj"]
@@ -40,16 +41,26 @@ def test_counters_do_not_depend_on_batches(algorithm: str, one_side: str | None,
 
 
 @pytest.mark.parametrize(("algorithm", "together"), [("xjoin", 1), ("hmj", 8)])
-def test_what_leaves_together_is_written_in_one_go(algorithm: str, together: int, tmp_path: Path) -> None:
-    """One random access, and one page that is not full."""
+def test_flushes_are_written_one_behind_the_other(algorithm: str, together: int, tmp_path: Path) -> None:
+    """What leaves together has one page that is not full, and only a flush after reading costs a random access."""
     options = {"partitions": 4, "page_rows": 5} | ({"flush": "all"} if algorithm == "hmj" else {})
     join = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="60rows", options=options)
+    operator: Any = join.operator
+    make, calls = operator.room.make, []
+    operator.room.make = lambda needed: (calls.append(needed), make(needed))
     for number in range(10):
         keys = pa.array(random_keys(40, 1000, seed=number))
         join.arrive(number % 2, pa.RecordBatch.from_arrays([keys, keys], schema=SCHEMA))
-    seeks, flushes = join.counters.seeks, join.counters.flushes
-    assert (together - 1) * seeks < flushes <= together * seeks  # a partition may be empty
-    assert join.counters.tuples_written <= 5 * join.counters.pages_written < join.counters.tuples_written + 5 * seeks
+    counters = join.counters
+    assert (together - 1) * len(calls) < counters.flushes <= together * len(calls)  # a partition may be empty
+    assert counters.tuples_written <= 5 * counters.pages_written < counters.tuples_written + 5 * len(calls)
+    assert counters.seeks == 1 < len(calls)
+    join.take(operator.react(Slice(10_000)))
+    seeks, most = counters.seeks, len(calls) + 3
+    assert counters.pages_read > 0
+    while len(calls) < most:
+        join.arrive(0, pa.RecordBatch.from_arrays([keys, keys], schema=SCHEMA))
+    assert counters.seeks == seeks + 1
     join.close()
 
 

@@ -3,14 +3,15 @@
 ::
 
     for each partition, with a build side b and the other side o:
-      LOAD    b's runs into memory, beside what of b is there; what does not fit waits for the next round
-      MEMORY  rows of o in memory probe b
-      STREAM  pages of o probe b; in the last round, unmatched rows of a page go out
-      CHECK   only for a 1:N join in rounds: does the rest of b repeat a key?
-      BUILT   unmatched rows of b go out, b is forgotten ──▶ LOAD, or in the last round:
-      REST    unmatched rows of o in memory go out, the partition is forgotten
+      for some stripes, as many as fit (or the whole partition, where runs have no stripes):
+        LOAD    b's runs into memory, beside what of b is there; what does not fit waits for the next round
+        MEMORY  rows of o in memory probe b
+        STREAM  pages of o probe b; in the last round, unmatched rows of a page go out
+        CHECK   only for a 1:N join in rounds: does the rest of b repeat a key?
+        BUILT   unmatched rows of b's stripes go out, they are forgotten ──▶ LOAD, or in the last round:
+        REST    unmatched rows of o's stripes in memory go out, they are forgotten ──▶ LOAD of the next stripes
 
-Rounds are block nesting: a partition that does not fit, one hot key included, costs o's pages once more each.
+Rounds are block nesting: stripes that do not fit, one hot key included, cost o's pages once more each.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import row_too_large
 
 if TYPE_CHECKING:
-    from earlyjoin.algorithms.hashing.disk_part import DiskPage
+    from earlyjoin.algorithms.hashing.disk_part import DiskPage, Stripes
     from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
 
 
@@ -74,6 +75,8 @@ class CleanUp:
         self._at = 0
         self._stage = Stage.BEGIN
         self._build = 0
+        self._stripes: Stripes = (0, 0)
+        """The stripes in hand."""
         self._load = [0, 0, 0]
         """Run, page and row of the build side that come next."""
         self._loaded = 0
@@ -111,13 +114,33 @@ class CleanUp:
     def _begin(self) -> Step:
         """Choose the build side; nothing is loaded of one that is empty, and the other is only looked through."""
         self._build = self._join.loaded_side(self._partition)
-        self._load, self._loaded = [0, 0, 0], 0
-        self._next(Stage.LOAD)
+        self._take_stripes((0, 0))
         return None
 
     # Build side
 
+    def _take_stripes(self, last: Stripes) -> None:
+        """Go on with the stripes behind the last ones; of a memory in rows, others make room for the first at once."""
+        striping, room = self._table.striping, self._table.room_rows()
+        if room is not None:
+            self._make_room(striping.rows_of_next(self._build, self._partition, last) - room)
+        self._stripes = striping.fitting(self._build, self._partition, last)
+        self._load, self._loaded = [0, 0, 0], 0
+        self._next(Stage.LOAD)
+
+    def _make_room(self, rows: int) -> None:
+        """So many rows of the partitions that come last leave, if there are so many."""
+        for partition in reversed(self._order[self._at + 1 :]):
+            for side in range(2):
+                if rows <= 0:
+                    return
+                held = len(self._table.parts[side][partition])
+                if held:
+                    self._table.flush(side, partition, rows=rows)
+                    rows -= held - len(self._table.parts[side][partition])
+
     def _runs_left(self) -> bool:
+        """Is there more of b's stripes on disk than was loaded?"""
         return self._load[0] < len(self._table.runs[self._build][self._partition])
 
     def _load_page(self) -> Step:
@@ -127,7 +150,7 @@ class CleanUp:
             self._next(Stage.MEMORY)
             return None
         run = self._table.runs[build][partition][self._load[0]]
-        page = self._table.readers[build].read(run, self._load[1])
+        page = self._table.readers[build].read(run, self._load[1], self._stripes)
         if page is None:
             self._load = [self._load[0] + 1, 0, 0]
             return None
@@ -158,10 +181,12 @@ class CleanUp:
                     self._table.flush(side, partition)
                     return
         build, partition = self._build, self._partition
-        if len(self._table.parts[build][partition]):
+        if self._table.striping.before(self._table.parts[build][partition], self._stripes[1]).any():
             self._next(Stage.MEMORY)
         elif len(self._table.parts[1 - build][partition]):
             self._table.flush(1 - build, partition)
+        elif len(self._table.parts[build][partition]):
+            self._table.flush(build, partition)
         else:
             raise row_too_large(page.nbytes / len(page), self._table.memory, "a partition")
 
@@ -210,7 +235,7 @@ class CleanUp:
                 self._page = self._load[:2]
                 self._row = self._load[2]
             return None
-        page = self._table.readers[side].read(runs[self._page[0]], self._page[1])
+        page = self._table.readers[side].read(runs[self._page[0]], self._page[1], self._stripes)
         if page is None:
             self._page = [self._page[0] + 1, 0]
         return page
@@ -235,39 +260,46 @@ class CleanUp:
     # What is left
 
     def _built(self) -> Step:
-        """Unmatched rows of the build side; then it is forgotten, and the next round or the rest follows."""
+        """Unmatched rows of the build side; then they are forgotten, and the next round or the rest follows."""
         if self._row >= 0:
-            step, self._row = self._join.late.unmatched_in_memory(self._build, self._partition, self._row)
-            return step
+            return self._unmatched(self._build)
         if not self._runs_left():
             self._table.readers[self._build].drop()
-        self._table.forget(self._build, self._partition)
+        self._table.striping.forget_before(self._build, self._partition, self._stripes[1])
         self._loaded = 0
         self._next(Stage.LOAD if self._runs_left() else Stage.REST)
         return None
 
     def _rest(self) -> Step:
-        """Unmatched rows of the other side in memory; then the partition is through."""
+        """Unmatched rows of the other side in memory; then the stripes, or the whole partition, are through."""
         if self._row >= 0:
-            step, self._row = self._join.late.unmatched_in_memory(1 - self._build, self._partition, self._row)
-            return step
+            return self._unmatched(1 - self._build)
+        self._table.striping.forget_before(1 - self._build, self._partition, self._stripes[1])
+        if self._stripes[1] < self._table.striping.count:
+            self._take_stripes(self._stripes)
+            return None
         for side in range(2):
-            self._table.forget(side, self._partition)
             self._table.forget_disk(side, self._partition)
         self._at += 1
         self._stage = Stage.BEGIN
         return None
 
+    def _unmatched(self, side: int) -> Step:
+        """Some unmatched rows in memory of the stripes in hand."""
+        step, self._row = self._join.late.unmatched_in_memory(side, self._partition, self._row, before=self._stripes[1])
+        return step
+
     # State
 
     def save(self) -> dict[str, Any]:
         """Plain values for a snapshot."""
-        place = {"order": self._order, "at": self._at, "stage": self._stage.value, "build": self._build}
-        more = {"load": self._load, "loaded": self._loaded, "page": self._page, "row": self._row}
-        return place | more | {"probe": self._probe.save()}
+        place = {"order": list(self._order), "at": self._at, "stage": self._stage.value, "build": self._build}
+        more = {"stripes": list(self._stripes), "load": list(self._load), "page": list(self._page)}
+        return place | more | {"loaded": self._loaded, "row": self._row, "probe": self._probe.save()}
 
     def load(self, values: dict[str, Any]) -> None:
         """Take over what ``save`` gave."""
         self._order, self._at, self._stage = values["order"], values["at"], Stage(values["stage"])
+        self._stripes = (values["stripes"][0], values["stripes"][1])
         self._build, self._load, self._loaded = values["build"], values["load"], values["loaded"]
         self._page, self._row, self._probe = values["page"], values["row"], ChainProbe.load(values["probe"])

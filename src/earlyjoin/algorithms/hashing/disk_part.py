@@ -3,6 +3,9 @@
 A page of a run holds the payload, the arrival and departure stamp of each row and, for sides whose flags are kept, the
 row's number in the side's file of flags. Rows that never were in memory (their partition is frozen) depart one tick
 after they arrived: they met what was in memory when they came, and nothing later.
+
+A run may be *striped*: its rows lie in the order of further bits of their hash, and no page has rows of two stripes. So
+the clean-up can take a partition that does not fit stripe by stripe, and reads every page once.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ Words = Int64 | npt.NDArray[np.float64]
 ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
 DEPARTURE = pa.field("__departure", pa.int64(), nullable=False)
 NUMBER = pa.field("__row", pa.int64(), nullable=False)
+Stripes = tuple[int, int]
+"""The first stripe, and the one behind the last."""
 
 
 @dataclass(slots=True)
@@ -45,31 +50,52 @@ class DiskRun:
     """For a sorted run: the smallest sort word of each page."""
     last_probe: int = 0
     """Moment at which the run last probed the other side's memory part (EHJ section 4.5)."""
+    stripe_pages: tuple[int, ...] = ()
+    """For a striped run: the first page of each stripe, and the number of pages."""
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return self.run.rows
 
-    def groups(self, pages: Budget) -> list[tuple[int, int]]:
+    def pages_of(self, stripes: Stripes | None) -> tuple[int, int]:
+        """The first page of some stripes, and the page behind their last; all pages of a run that is not striped."""
+        if stripes is None or not self.stripe_pages:
+            return 0, self.run.pages
+        return self.stripe_pages[stripes[0]], self.stripe_pages[stripes[1]]
+
+    def rows_of(self, stripes: Stripes) -> int:
+        """Rows of some stripes."""
+        first, stop = self.pages_of(stripes)
+        starts = (*self.run.starts, self.run.rows)
+        return starts[stop] - starts[first]
+
+    def nbytes_of(self, stripes: Stripes) -> int:
+        """Bytes that some stripes take in memory, keys included."""
+        first, stop = self.pages_of(stripes)
+        return sum(self.sizes[first:stop])
+
+    def groups(self, pages: Budget, stripes: Stripes | None = None) -> list[tuple[int, int]]:
         """Pages to read at once, as (first, behind the last): as many as fit half of the memory for reading."""
         most_rows = pages.limit.rows // 2 if pages.limit.rows is not None else self.rows
         most_bytes = pages.limit.bytes // 2 if pages.limit.bytes is not None else sum(self.sizes)
-        groups, first, rows, nbytes = [], 0, 0, 0
-        ends = [*self.run.starts[1:], self.run.rows]
-        for page, (start, end, size) in enumerate(zip(self.run.starts, ends, self.sizes, strict=True)):
-            if page > first and (rows + end - start > most_rows or nbytes + size > most_bytes):
+        first, stop = self.pages_of(stripes)
+        groups, rows, nbytes = [], 0, 0
+        starts = (*self.run.starts, self.run.rows)
+        for page in range(first, stop):
+            length, size = starts[page + 1] - starts[page], self.sizes[page]
+            if page > first and (rows + length > most_rows or nbytes + size > most_bytes):
                 groups.append((first, page))
                 first, rows, nbytes = page, 0, 0
-            rows, nbytes = rows + end - start, nbytes + size
-        return [*groups, (first, len(ends))]
+            rows, nbytes = rows + length, nbytes + size
+        return [*groups, (first, stop)] if first < stop else groups
 
     def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
         snapshot.files[name] = self.run.path
         run = {"rows": self.run.rows, "starts": list(self.run.starts), "nbytes": self.run.nbytes}
         more = {"sizes": self.sizes, "first_words": self.first_words, "last_probe": self.last_probe}
-        return {"name": name, "run": run, "label": self.label} | more
+        return {"name": name, "run": run, "label": self.label, "stripe_pages": self.stripe_pages} | more
 
     @classmethod
     def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> DiskRun:
@@ -78,7 +104,8 @@ class DiskRun:
         shutil.copyfile(snapshot.files[values["name"]], path)
         run = values["run"]
         copied = Run(path, run["rows"], tuple(run["starts"]), run["nbytes"])
-        return cls(copied, values["label"], tuple(values["sizes"]), tuple(values["first_words"]), values["last_probe"])
+        words, stripe_pages = tuple(values["first_words"]), tuple(values["stripe_pages"])
+        return cls(copied, values["label"], tuple(values["sizes"]), words, values["last_probe"], stripe_pages)
 
 
 @dataclass(slots=True)
@@ -189,8 +216,18 @@ def _is_flat(type_: pa.DataType) -> bool:
 class PartWriter:
     """Writes one run of a partition in pages that fit the memory for reading; more may be appended until it closes."""
 
-    def __init__(self, files: SideFiles, label: int, page_bytes: int | None = None, *, buffered: bool = False) -> None:
+    def __init__(
+        self,
+        files: SideFiles,
+        label: int,
+        page_bytes: int | None = None,
+        *,
+        buffered: bool = False,
+        stripe_ends: Int64 | None = None,
+    ) -> None:
         self._files = files
+        self._stripe_ends = stripe_ends
+        """For a striped run: the row of the run behind the last of each stripe."""
         self._buffered = buffered and files.page_rows is not None
         """Does every page that fills up count as a random access, however many rows are written at once?"""
         self._label = label
@@ -219,7 +256,7 @@ class PartWriter:
         limit, start, part = self._files.pages.limit, 0, self._files.page_part
         most = page.num_rows if limit.rows is None else max(1, limit.rows // part)
         while start < page.num_rows:
-            piece = page.slice(start, min(most, page.num_rows - start))
+            piece = page.slice(start, min(most, self._whole(start, page.num_rows) - start))
             size = self._files.footprint(piece)
             if limit.bytes is not None and size > self._page_bytes and piece.num_rows > 1:
                 most = max(1, min(piece.num_rows // 2, self._page_bytes * piece.num_rows // size))
@@ -232,6 +269,13 @@ class PartWriter:
         self.rows += page.num_rows
         self._files.counters.seeks += 0 if self._buffered else 1  # other files may have been written in between
         self._count(closing=False)
+
+    def _whole(self, start: int, stop: int) -> int:
+        """How far rows from ``start`` on may share a page: to ``stop``, or to the end of their stripe."""
+        if self._stripe_ends is None:
+            return stop
+        stripe = np.searchsorted(self._stripe_ends, self.rows + start, side="right")
+        return min(stop, int(self._stripe_ends[stripe]) - self.rows)
 
     def _count(self, *, closing: bool) -> None:
         """Pages as the paper counts them: full ones as they fill up, the last one when the run is closed."""
@@ -250,7 +294,10 @@ class PartWriter:
         """Finish the run."""
         run = self._writer.close()
         self._count(closing=True)
-        return DiskRun(run, self._label, tuple(self._sizes), tuple(self._first_words))
+        disk = DiskRun(run, self._label, tuple(self._sizes), tuple(self._first_words))
+        if self._stripe_ends is not None:
+            disk.stripe_pages = (0, *np.searchsorted(run.starts, self._stripe_ends).tolist())
+        return disk
 
 
 class PageReader:
@@ -261,6 +308,7 @@ class PageReader:
         self._account = files.pages.account("page")
         self._physical = Counters()
         self._reader: RunReader | None = None
+        self._stripes: Stripes | None = None
         self._groups: list[tuple[int, int]] = []
         self._held: int | None = None
         self._page: DiskPage | None = None
@@ -270,11 +318,12 @@ class PageReader:
         """Bytes really held."""
         return self._page.nbytes if self._page is not None else 0
 
-    def read(self, disk: DiskRun, group: int) -> DiskPage | None:
-        """A group of pages as one, or None behind the last; it stays in memory until another is read."""
-        if self._reader is None or self._reader.run is not disk.run:
+    def read(self, disk: DiskRun, group: int, stripes: Stripes | None = None) -> DiskPage | None:
+        """A group of pages (of some stripes) as one, or None behind the last; it stays until another is read."""
+        if self._reader is None or self._reader.run is not disk.run or self._stripes != stripes:
             self.drop()
-            self._reader, self._groups = disk.run.read(self._physical), disk.groups(self._files.pages)
+            self._reader, self._stripes = disk.run.read(self._physical), stripes
+            self._groups = disk.groups(self._files.pages, stripes)
             self._files.counters.seeks += 1
         if group >= len(self._groups):
             self._let_go()
@@ -284,19 +333,21 @@ class PageReader:
             first, stop = self._groups[group]
             batches = [self._reader.page(number) for number in range(first, stop)]
             page = self._files.read(batches[0] if len(batches) == 1 else pa.concat_batches(batches), disk.label)
-            self._count(disk.run, first, stop)
+            self._count(disk.run, first, stop, new=group == 0)
             if not self._account.try_reserve(page.nbytes, len(page)):
                 raise row_too_large(page.nbytes / len(page), self._files.pages, "reading")
             self._held, self._page = group, page
         return self._page
 
-    def _count(self, run: Run, first: int, stop: int) -> None:
+    def _count(self, run: Run, first: int, stop: int, *, new: bool = False) -> None:
+        """Pages as the paper counts them: one that two groups share counts once, unless other pages came in between."""
         counters, page_rows = self._files.counters, self._files.page_rows
         if page_rows is None:
             counters.pages_read += stop - first
         else:
             end = run.starts[stop] if stop < run.pages else run.rows
-            counters.pages_read += -(-end // page_rows) - (-(-run.starts[first] // page_rows))
+            start = run.starts[first]
+            counters.pages_read += -(-end // page_rows) - (start // page_rows if new else -(-start // page_rows))
         counters.tuples_read += self._physical.tuples_read
         counters.bytes_read += self._physical.bytes_read
         self._physical.tuples_read = self._physical.bytes_read = 0

@@ -72,14 +72,21 @@ class LateMatches:
             self._table.bury(s, partition)
         return step
 
-    def unmatched_in_memory(self, side: int, partition: int, start: int) -> tuple[Step, int]:
-        """Rows of a memory part from ``start`` on that have no match, and where to go on; at the end that is -1."""
+    def unmatched_in_memory(
+        self, side: int, partition: int, start: int, *, before: int | None = None
+    ) -> tuple[Step, int]:
+        """Rows of a memory part (of the stripes ``before`` one) that have no match, from ``start`` on.
+
+        Also where to go on, which is -1 at the end.
+        """
         part = self._table.parts[side][partition]
         if not self._join.plan.how.gives_unmatched(side) or part.matched is None or start >= len(part):
             return None, -1
         stop = min(len(part), start + self._join.context.output_rows)
-        numbers = start + np.flatnonzero(~part.matched[start:stop])
-        return one_sided(side, part.rows, numbers), stop
+        unmatched = ~part.matched[start:stop]
+        if before is not None:
+            unmatched &= self._table.striping.before(part, before, start, stop)
+        return one_sided(side, part.rows, start + np.flatnonzero(unmatched)), stop
 
 
 def _part_stamps(part: MemoryPart, index: Int64) -> Stamps:

@@ -162,6 +162,22 @@ class MemoryPart:
         assert self.matched is not None
         return np.flatnonzero(~self.matched)
 
+    def keep(self, index: Int64) -> None:
+        """Let these rows, in ascending order, be all there are; they get the numbers from 0 on."""
+        self._count.release(rows=len(self) - len(index))
+        self.rows.keep(index)
+        self._keys.keep(index)
+        for part in (self._arrivals, self._origins, self._matched):
+            if part is not None:
+                part.keep(index)
+        self._dead = int(np.count_nonzero(self._matched.data)) if self.expendable and self._matched is not None else 0
+        self._index.clear()
+        self._index.reserve(len(index))  # less than it had
+        stored = self._keys.keys()
+        assert stored is not None
+        self._index.insert(stored, 0)
+        self.generation += 1
+
     def clear(self) -> None:
         """Forget all rows and give the memory back."""
         self.rows.clear()

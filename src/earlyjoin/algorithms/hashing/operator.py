@@ -48,6 +48,8 @@ class PartitionedHashJoin(Operator):
     options_type: ClassVar[type[HashSettings]] = HashSettings
     freezes: ClassVar[bool] = False
     """Is a flushed partition frozen (DHJ, EHJ), or does it take rows again (XJoin, HMJ, RPJ)?"""
+    stripes: ClassVar[int] = 1
+    """Stripes of a run, in which the clean-up can take a partition that does not fit; 1 for none."""
 
     def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
         super().__init__(plan, context)
@@ -64,8 +66,9 @@ class PartitionedHashJoin(Operator):
         self._out.reserve(2 * 2 * 8 * context.output_rows)  # what a probe fills, and the copies that go out
         self.found = np.empty((2, context.output_rows), dtype=np.int64)
         partitions = self.set.partitions or self._partitions()
+        expendable = (self.expendable[0], self.expendable[1])
         self.table = PartitionedTable(
-            plan, key, context, self.set, partitions, expendable=(self.expendable[0], self.expendable[1])
+            plan, key, context, self.set, partitions, expendable=expendable, stripes=self.stripes
         )
         self.intake = Intake(self)
         self.ended = [False, False]

@@ -15,6 +15,9 @@ from earlyjoin.predicates.keys import Int64, Keys
 from earlyjoin.state.rows import BatchRows
 
 Numbers = npt.NDArray[np.int32]
+_STRIPE_BITS = 4
+STRIPES = 2**_STRIPE_BITS
+"""Stripes of a striped run: more of them cost pages that two stripes share, fewer cost room for one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,11 @@ class Partitioner:
         if self.hashing == "mod":
             return np.mod(words[:, 0], self.count).astype(np.int32)
         return (hash_words(words) % np.uint64(self.count)).astype(np.int32)
+
+    def stripes(self, keys: Keys) -> Numbers:
+        """The stripe of each row inside its partition, from 0 on: the first bits of its hash."""
+        first_bits = hash_words(keys.words.view(np.int64)) >> np.uint64(64 - _STRIPE_BITS)
+        return first_bits.astype(np.int32)
 
 
 @dataclass(slots=True)

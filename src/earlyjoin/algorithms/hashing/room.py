@@ -21,6 +21,8 @@ class Room:
 
     def __init__(self, join: PartitionedHashJoin, policy: FlushPolicy) -> None:
         self._join, self._table, self._policy = join, join.table, policy
+        self._pages_read: int | None = None
+        """Pages that had been read when rows last left."""
 
     def can_be_made(self) -> bool:
         """Is there anything in memory that could leave?"""
@@ -77,8 +79,11 @@ class Room:
         counters, page_rows = self._join.context.counters, self._table.files[0].page_rows
         seeks, pages, rows = counters.seeks, counters.pages_written, counters.tuples_written
         self._join.flush(victims)
-        # What leaves together is written in one go: one random access, and only the last page is not full.
-        counters.seeks = min(counters.seeks, seeks + 1)
+        # Flushes are written one behind the other, as in a log: only the last page of each is not full, and a random
+        # access comes before those alone that follow upon reading (or upon the page buffers of frozen partitions).
+        moved = self._join.freezes or counters.pages_read != self._pages_read
+        self._pages_read = counters.pages_read
+        counters.seeks = min(counters.seeks, seeks + moved)
         if page_rows is not None and not self._join.freezes:
             counters.pages_written = pages + -(-(counters.tuples_written - rows) // page_rows)
 

@@ -26,6 +26,7 @@ from earlyjoin.algorithms.hashing.partitioning import Partitioner
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
 from earlyjoin.algorithms.hashing.sizing import buffer_size, page_bytes, rows_at_once, split_memory
 from earlyjoin.algorithms.hashing.stored_form import StoredKeys, stored_schema
+from earlyjoin.algorithms.hashing.striping import Striping
 from earlyjoin.algorithms.protocol import Context, Plan
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Bool, Int64, Keys
@@ -61,9 +62,11 @@ class PartitionedTable:
         partitions: int,
         *,
         expendable: tuple[bool, bool] = (False, False),
+        stripes: int = 1,
     ) -> None:
         self.context, self.key, self.expendable = context, key, expendable
         self.partitions = partitions
+        self.striping = Striping(self, stripes)
         self.partitioner = Partitioner(partitions, settings.hashing)
         self.pages, self.memory = split_memory(context.budget, settings)
         self.parts: list[list[MemoryPart]] = []
@@ -199,10 +202,12 @@ class PartitionedTable:
             leaving, staying = leaving[:rows], leaving[rows:]
         flushed = None
         if len(leaving):
-            words = None
+            words = stripe_ends = None
             if order is not None:
                 leaving, words = order(part, leaving)
-            flushed = self._write(side, partition, leaving, words, label)
+            else:
+                leaving, stripe_ends = self.striping.ordered(part, leaving)
+            flushed = self._write(side, partition, leaving, words, stripe_ends, label)
         again = _kept(part, staying)
         part.clear()
         self._in_memory[side, partition] = 0
@@ -211,10 +216,19 @@ class PartitionedTable:
             self.insert(side, partition, batch, keys, arrivals, matched)
         return flushed
 
-    def _write(self, side: int, partition: int, leaving: Int64, words: Words | None, label: int | None) -> Flushed:
+    def _write(
+        self,
+        side: int,
+        partition: int,
+        leaving: Int64,
+        words: Words | None,
+        stripe_ends: Int64 | None,
+        label: int | None,
+    ) -> Flushed:
         part, files = self.parts[side][partition], self.files[side]
         departure = self.context.ticks.tick()
-        writer = PartWriter(files, self.next_label() if label is None else label, page_bytes(part, words))
+        label = self.next_label() if label is None else label
+        writer = PartWriter(files, label, page_bytes(part, words), stripe_ends=stripe_ends)
         most, departures = rows_at_once(part, self.pages), part.departures
         for start in range(0, len(leaving), most):
             chosen = leaving[start : start + most]
@@ -259,6 +273,13 @@ class PartitionedTable:
         """Drop the memory part: its rows will never be needed again."""
         self.parts[side][partition].clear()
         self._in_memory[side, partition] = 0
+
+    def keep(self, side: int, partition: int, kept: Bool) -> None:
+        """Drop the other rows of a memory part."""
+        part = self.parts[side][partition]
+        if len(part):
+            part.keep(np.flatnonzero(kept))
+            self._in_memory[side, partition] = part.live
 
     def forget_disk(self, side: int, partition: int) -> None:
         """Remove the runs: their rows will never be needed again."""

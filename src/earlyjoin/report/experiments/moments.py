@@ -23,8 +23,6 @@ class Moment:
     rows_read: int
     tuple_ios: int
     page_ios: int
-    pages_read: int
-    """Those of them that were read back."""
     flushes: int
     results: int
     before_cleanup: int
@@ -49,11 +47,6 @@ class History:
     def full(self) -> Moment:
         """The last moment before anything was flushed: memory was full."""
         return next(moment for moment in reversed(self.moments) if moment.flushes == 0)
-
-    @property
-    def written(self) -> Moment:
-        """The last moment before any page was read back."""
-        return next(moment for moment in reversed(self.moments) if moment.pages_read == 0)
 
     @property
     def arrived(self) -> Moment:
@@ -116,7 +109,6 @@ class Recorder:
             rows_read=sum(sum(counters.rows_in) for counters in every),
             tuple_ios=sum(counters.tuples_written + counters.tuples_read for counters in every),
             page_ios=sum(counters.pages_written + counters.pages_read for counters in every),
-            pages_read=sum(counters.pages_read for counters in every),
             flushes=sum(counters.flushes for counters in every),
             results=final.rows_out,
             before_cleanup=final.rows_out - final.results[Phase.CLEANUP],
