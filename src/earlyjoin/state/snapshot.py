@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import SnapshotError
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "snapshot.json"
 
 

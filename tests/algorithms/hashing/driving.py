@@ -33,7 +33,10 @@ def naive(arrivals: Arrivals) -> Counter[tuple[int, int]]:
     sides: list[list[int]] = [[], []]
     for side, key in arrivals:
         sides[side].append(key)
-    return Counter((i, j) for i, k in enumerate(sides[0]) for j, m in enumerate(sides[1]) if k == m)
+    rows: dict[int, list[int]] = {}
+    for row, key in enumerate(sides[1]):
+        rows.setdefault(key, []).append(row)
+    return Counter((i, j) for i, key in enumerate(sides[0]) for j in rows.get(key, ()))
 
 
 class Run:

@@ -3,7 +3,8 @@
 ::
 
     for each partition, with a build side b and the other side o:
-      for some stripes, as many as fit (or the whole partition, where runs have no stripes):
+      for some stripes, as many as fit (or the whole partition, where a run has no stripes):
+        ROOM    of a memory in rows: others make room for the next stripe, if there is none
         LOAD    b's runs into memory, beside what of b is there; what does not fit waits for the next round
         MEMORY  rows of o in memory probe b
         STREAM  pages of o probe b; in the last round, unmatched rows of a page go out
@@ -16,6 +17,7 @@ Rounds are block nesting: stripes that do not fit, one hot key included, cost o'
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +39,7 @@ class Stage(StrEnum):
     """What is being done with the partition in hand."""
 
     BEGIN = "begin"
+    ROOM = "room"
     LOAD = "load"
     MEMORY = "memory"
     STREAM = "stream"
@@ -76,7 +79,7 @@ class CleanUp:
         self._stage = Stage.BEGIN
         self._build = 0
         self._stripes: Stripes = (0, 0)
-        """The stripes in hand."""
+        """The stripes in hand, or the last ones while room is made."""
         self._load = [0, 0, 0]
         """Run, page and row of the build side that come next."""
         self._loaded = 0
@@ -99,6 +102,7 @@ class CleanUp:
         """A bounded piece of the work."""
         stages = {
             Stage.BEGIN: self._begin,
+            Stage.ROOM: self._room,
             Stage.LOAD: self._load_page,
             Stage.MEMORY: self._probe_memory,
             Stage.STREAM: self._stream,
@@ -114,30 +118,32 @@ class CleanUp:
     def _begin(self) -> Step:
         """Choose the build side; nothing is loaded of one that is empty, and the other is only looked through."""
         self._build = self._join.loaded_side(self._partition)
-        self._take_stripes((0, 0))
+        self._stripes = (0, 0)
+        self._next(Stage.ROOM)
         return None
 
     # Build side
 
-    def _take_stripes(self, last: Stripes) -> None:
-        """Go on with the stripes behind the last ones; of a memory in rows, others make room for the first at once."""
+    def _room(self) -> Step:
+        """Choose the stripes to go on with; of a memory in rows, some make room for the first of them before."""
         striping, room = self._table.striping, self._table.room_rows()
         if room is not None:
-            self._make_room(striping.rows_of_next(self._build, self._partition, last) - room)
-        self._stripes = striping.fitting(self._build, self._partition, last)
+            missing = striping.rows_of_next(self._build, self._partition, self._stripes) - room
+            victim = next(self._others(), None)
+            if missing > 0 and victim is not None:
+                self._table.flush(*victim, rows=missing)
+                return None
+        self._stripes = striping.next_fitting(self._build, self._partition, self._stripes)
         self._load, self._loaded = [0, 0, 0], 0
         self._next(Stage.LOAD)
+        return None
 
-    def _make_room(self, rows: int) -> None:
-        """So many rows of the partitions that come last leave, if there are so many."""
-        for partition in reversed(self._order[self._at + 1 :]):
-            for side in range(2):
-                if rows <= 0:
-                    return
-                held = len(self._table.parts[side][partition])
-                if held:
-                    self._table.flush(side, partition, rows=rows)
-                    rows -= held - len(self._table.parts[side][partition])
+    def _others(self) -> Iterator[tuple[int, int]]:
+        """Memory parts that can make room, first those of the partitions that come last, then the other side's."""
+        places = [(side, partition) for partition in reversed(self._order[self._at + 1 :]) for side in range(2)]
+        for side, partition in [*places, (1 - self._build, self._partition)]:
+            if len(self._table.parts[side][partition]):
+                yield side, partition
 
     def _runs_left(self) -> bool:
         """Is there more of b's stripes on disk than was loaded?"""
@@ -175,18 +181,14 @@ class CleanUp:
 
     def _no_room(self, page: DiskPage) -> None:
         """Partitions that come last make room; else this round is full."""
-        for partition in reversed(self._order[self._at + 1 :]):
-            for side in range(2):
-                if len(self._table.parts[side][partition]):
-                    self._table.flush(side, partition)
-                    return
         build, partition = self._build, self._partition
-        if self._table.striping.before(self._table.parts[build][partition], self._stripes[1]).any():
+        mine = self._table.parts[build][partition]
+        full = bool(len(mine) and self._table.striping.before(mine, self._stripes[1]).any())
+        victim = next(self._others(), (build, partition) if len(mine) else None)
+        if full and (victim is None or victim[1] == partition):
             self._next(Stage.MEMORY)
-        elif len(self._table.parts[1 - build][partition]):
-            self._table.flush(1 - build, partition)
-        elif len(self._table.parts[build][partition]):
-            self._table.flush(build, partition)
+        elif victim is not None:
+            self._table.flush(*victim)
         else:
             raise row_too_large(page.nbytes / len(page), self._table.memory, "a partition")
 
@@ -276,7 +278,7 @@ class CleanUp:
             return self._unmatched(1 - self._build)
         self._table.striping.forget_before(1 - self._build, self._partition, self._stripes[1])
         if self._stripes[1] < self._table.striping.count:
-            self._take_stripes(self._stripes)
+            self._next(Stage.ROOM)
             return None
         for side in range(2):
             self._table.forget_disk(side, self._partition)
@@ -286,7 +288,9 @@ class CleanUp:
 
     def _unmatched(self, side: int) -> Step:
         """Some unmatched rows in memory of the stripes in hand."""
-        step, self._row = self._join.late.unmatched_in_memory(side, self._partition, self._row, before=self._stripes[1])
+        step, self._row = self._join.late.unmatched_in_memory(
+            side, self._partition, self._row, stop_stripe=self._stripes[1]
+        )
         return step
 
     # State
@@ -299,7 +303,8 @@ class CleanUp:
 
     def load(self, values: dict[str, Any]) -> None:
         """Take over what ``save`` gave."""
-        self._order, self._at, self._stage = values["order"], values["at"], Stage(values["stage"])
+        self._order, self._at, self._stage = list(values["order"]), values["at"], Stage(values["stage"])
+        self._build, self._loaded, self._row = values["build"], values["loaded"], values["row"]
         self._stripes = (values["stripes"][0], values["stripes"][1])
-        self._build, self._load, self._loaded = values["build"], values["load"], values["loaded"]
-        self._page, self._row, self._probe = values["page"], values["row"], ChainProbe.load(values["probe"])
+        self._load, self._page = list(values["load"]), list(values["page"])
+        self._probe = ChainProbe.load(values["probe"])

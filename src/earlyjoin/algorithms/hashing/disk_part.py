@@ -5,7 +5,7 @@ row's number in the side's file of flags. Rows that never were in memory (their 
 after they arrived: they met what was in memory when they came, and nothing later.
 
 A run may be *striped*: its rows lie in the order of further bits of their hash, and no page has rows of two stripes. So
-the clean-up can take a partition that does not fit stripe by stripe, and reads every page once.
+the clean-up can take a partition that does not fit stripe by stripe.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class PartWriter:
         limit, start, part = self._files.pages.limit, 0, self._files.page_part
         most = page.num_rows if limit.rows is None else max(1, limit.rows // part)
         while start < page.num_rows:
-            piece = page.slice(start, min(most, self._whole(start, page.num_rows) - start))
+            piece = page.slice(start, min(most, self._end_of_page(start, page.num_rows) - start))
             size = self._files.footprint(piece)
             if limit.bytes is not None and size > self._page_bytes and piece.num_rows > 1:
                 most = max(1, min(piece.num_rows // 2, self._page_bytes * piece.num_rows // size))
@@ -270,7 +270,7 @@ class PartWriter:
         self._files.counters.seeks += 0 if self._buffered else 1  # other files may have been written in between
         self._count(closing=False)
 
-    def _whole(self, start: int, stop: int) -> int:
+    def _end_of_page(self, start: int, stop: int) -> int:
         """How far rows from ``start`` on may share a page: to ``stop``, or to the end of their stripe."""
         if self._stripe_ends is None:
             return stop
@@ -322,8 +322,10 @@ class PageReader:
         """A group of pages (of some stripes) as one, or None behind the last; it stays until another is read."""
         if self._reader is None or self._reader.run is not disk.run or self._stripes != stripes:
             self.drop()
-            self._reader, self._stripes = disk.run.read(self._physical), stripes
             self._groups = disk.groups(self._files.pages, stripes)
+            if not self._groups:
+                return None
+            self._reader, self._stripes = disk.run.read(self._physical), stripes
             self._files.counters.seeks += 1
         if group >= len(self._groups):
             self._let_go()

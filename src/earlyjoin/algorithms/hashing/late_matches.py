@@ -73,9 +73,9 @@ class LateMatches:
         return step
 
     def unmatched_in_memory(
-        self, side: int, partition: int, start: int, *, before: int | None = None
+        self, side: int, partition: int, start: int, *, stop_stripe: int | None = None
     ) -> tuple[Step, int]:
-        """Rows of a memory part (of the stripes ``before`` one) that have no match, from ``start`` on.
+        """Rows of a memory part (of the stripes before ``stop_stripe``) that have no match, from ``start`` on.
 
         Also where to go on, which is -1 at the end.
         """
@@ -84,8 +84,8 @@ class LateMatches:
             return None, -1
         stop = min(len(part), start + self._join.context.output_rows)
         unmatched = ~part.matched[start:stop]
-        if before is not None:
-            unmatched &= self._table.striping.before(part, before, start, stop)
+        if stop_stripe is not None:
+            unmatched &= self._table.striping.before(part, stop_stripe, start, stop)
         return one_sided(side, part.rows, start + np.flatnonzero(unmatched)), stop
 
 

@@ -40,7 +40,7 @@ class MemoryPart:
         self.expendable = expendable
         self._dead = 0
         self.generation = 0
-        """Grows with every insert and clear: a probe in the middle of a chain must start that chain again."""
+        """Grows with every insert, keep and clear: a probe in the middle of a chain must start that chain again."""
 
     def __len__(self) -> int:
         """Rows held, dead ones included."""

@@ -48,8 +48,8 @@ class PartitionedHashJoin(Operator):
     options_type: ClassVar[type[HashSettings]] = HashSettings
     freezes: ClassVar[bool] = False
     """Is a flushed partition frozen (DHJ, EHJ), or does it take rows again (XJoin, HMJ, RPJ)?"""
-    stripes: ClassVar[int] = 1
-    """Stripes of a run, in which the clean-up can take a partition that does not fit; 1 for none."""
+    striped: ClassVar[bool] = False
+    """Do flushed runs have stripes, in which the clean-up can take a partition that does not fit?"""
 
     def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
         super().__init__(plan, context)
@@ -68,7 +68,7 @@ class PartitionedHashJoin(Operator):
         partitions = self.set.partitions or self._partitions()
         expendable = (self.expendable[0], self.expendable[1])
         self.table = PartitionedTable(
-            plan, key, context, self.set, partitions, expendable=expendable, stripes=self.stripes
+            plan, key, context, self.set, partitions, expendable=expendable, striped=self.striped
         )
         self.intake = Intake(self)
         self.ended = [False, False]
@@ -284,6 +284,7 @@ class PartitionedHashJoin(Operator):
                 "task": self.task.save() if self.task is not None else None,
                 "cleanup": self.cleanup.save() if self.cleanup is not None else None,
                 "arriving": None,
+                "room": self.room.pages_read,
                 "shape": [self.table.partitions, self.build_side],
                 "more": self.save_more(),
             }
@@ -301,6 +302,7 @@ class PartitionedHashJoin(Operator):
         self.ended = list(values["ended"])
         self._retiring.extend(list(task) for task in values["retiring"])
         self.rule.load(values["rule"])
+        self.room.pages_read = values["room"]
         self.table.restore(snapshot.part("table"))
         self.load_more(values["more"])
         if values["arriving"] is not None:

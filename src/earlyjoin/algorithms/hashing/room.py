@@ -21,7 +21,7 @@ class Room:
 
     def __init__(self, join: PartitionedHashJoin, policy: FlushPolicy) -> None:
         self._join, self._table, self._policy = join, join.table, policy
-        self._pages_read: int | None = None
+        self.pages_read: int | None = None
         """Pages that had been read when rows last left."""
 
     def can_be_made(self) -> bool:
@@ -81,8 +81,8 @@ class Room:
         self._join.flush(victims)
         # Flushes are written one behind the other, as in a log: only the last page of each is not full, and a random
         # access comes before those alone that follow upon reading (or upon the page buffers of frozen partitions).
-        moved = self._join.freezes or counters.pages_read != self._pages_read
-        self._pages_read = counters.pages_read
+        moved = self._join.freezes or counters.pages_read != self.pages_read
+        self.pages_read = counters.pages_read
         counters.seeks = min(counters.seeks, seeks + moved)
         if page_rows is not None and not self._join.freezes:
             counters.pages_written = pages + -(-(counters.tuples_written - rows) // page_rows)

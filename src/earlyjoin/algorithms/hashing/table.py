@@ -62,11 +62,11 @@ class PartitionedTable:
         partitions: int,
         *,
         expendable: tuple[bool, bool] = (False, False),
-        stripes: int = 1,
+        striped: bool = False,
     ) -> None:
         self.context, self.key, self.expendable = context, key, expendable
         self.partitions = partitions
-        self.striping = Striping(self, stripes)
+        self.striping = Striping(self, striped=striped)
         self.partitioner = Partitioner(partitions, settings.hashing)
         self.pages, self.memory = split_memory(context.budget, settings)
         self.parts: list[list[MemoryPart]] = []
@@ -192,7 +192,8 @@ class PartitionedTable:
     ) -> Flushed | None:
         """Write a partition's memory part (or its oldest ``rows`` rows) to disk as one run, and forget it in memory.
 
-        ``order`` sorts what is written. None when there is nothing to write; memory is given back all the same.
+        ``order`` sorts what is written; without one, rows lie in the order of their stripes, if the partition has any.
+        None when there is nothing to write; memory is given back all the same.
         """
         part = self.parts[side][partition]
         self.context.counters.flushes += 1 if len(part) else 0
@@ -206,7 +207,7 @@ class PartitionedTable:
             if order is not None:
                 leaving, words = order(part, leaving)
             else:
-                leaving, stripe_ends = self.striping.ordered(part, leaving)
+                leaving, stripe_ends = self.striping.ordered(side, partition, leaving)
             flushed = self._write(side, partition, leaving, words, stripe_ends, label)
         again = _kept(part, staying)
         part.clear()
@@ -275,11 +276,13 @@ class PartitionedTable:
         self._in_memory[side, partition] = 0
 
     def keep(self, side: int, partition: int, kept: Bool) -> None:
-        """Drop the other rows of a memory part."""
+        """Drop the other rows of a memory part; its bytes come back only when none are left."""
+        if not kept.any():
+            self.forget(side, partition)
+            return
         part = self.parts[side][partition]
-        if len(part):
-            part.keep(np.flatnonzero(kept))
-            self._in_memory[side, partition] = part.live
+        part.keep(np.flatnonzero(kept))
+        self._in_memory[side, partition] = part.live
 
     def forget_disk(self, side: int, partition: int) -> None:
         """Remove the runs: their rows will never be needed again."""

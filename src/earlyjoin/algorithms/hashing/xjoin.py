@@ -8,8 +8,8 @@
 
 Rows carry arrival and departure stamps, memory parts the moments of their stage-2 probes: condition (i) and (ii) of the
 paper. What is in memory at the end stays there: runs are striped, so a partition that finds no room is cleaned up
-stripe by stripe, and others make room for one stripe at most. Where the sizes of both inputs are known and memory is
-counted in rows, no more rows leave than still have to come.
+stripe by stripe, and others make room for one stripe, not for a partition. Where the sizes of both inputs are known and
+memory is counted in rows, no more rows leave than still have to come.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, largest, largest_needed
 from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
-from earlyjoin.algorithms.hashing.partitioning import STRIPES
 from earlyjoin.algorithms.hashing.rules import ResidenceRule
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
 from earlyjoin.algorithms.protocol import Description
@@ -37,7 +36,7 @@ class XJoin(PartitionedHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
     )
-    stripes = STRIPES
+    striped = True
     rule: ResidenceRule
 
     def make_rule(self) -> ResidenceRule:

@@ -2,8 +2,8 @@
 
 Time is charged as the paper's Et does it (section 5.3): a random access costs ``c_ran``, a page behind the last one of
 the same run ``c_seq``. PAPER UNCLEAR: neither is given, nor the cost of CPU work. Here they are 10 ms and 1 ms, as a
-disk of that time had them; a row takes 20 µs and a result 1 µs. Nor is nflush: it is the algorithm's own default, a
-twentieth of the rows in memory, as HMJ's pair of partitions is.
+disk of that time had them; a row takes 20 µs and a result 1 µs. Nor is nflush: it is a fortieth of the rows in memory,
+as much as a partition of one side has on average.
 
 RPJ looks for new rows when a task is done (figure 3, line 14), so its tasks are never cut short. PAPER UNCLEAR: what
 HMJ and XJoin do. Here their work on disk has the silent time and no more: XJoin "assumes" that rows come before its
@@ -40,6 +40,7 @@ _OF_RPJ: Mapping[str, object] = {
     "random_cost": RANDOM_S,
     "sequential_cost": SEQUENTIAL_S,
     "hand_over": "task",
+    "flush_fraction": 1 / (2 * PARTITIONS),
 }
 
 
