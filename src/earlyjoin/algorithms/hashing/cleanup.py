@@ -10,7 +10,7 @@
         STREAM  pages of o probe b; in the last round, unmatched rows of a page go out
         CHECK   only for a 1:N join in rounds: does the rest of b repeat a key?
         BUILT   unmatched rows of b's stripes go out, they are forgotten ──▶ LOAD, or in the last round:
-        REST    unmatched rows of o's stripes in memory go out, they are forgotten ──▶ LOAD of the next stripes
+        REST    unmatched rows of o's stripes in memory go out, they are forgotten ──▶ ROOM for the next stripes
 
 Rounds are block nesting: stripes that do not fit, one hot key included, cost o's pages once more each.
 """
