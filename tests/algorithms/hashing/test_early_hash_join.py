@@ -12,7 +12,6 @@ import pytest
 from algorithms.harness import Join, batch
 from algorithms.hashing.driving import SCHEMA, Run, interleaved, naive, random_keys
 from earlyjoin.algorithms.protocol import Slice
-from earlyjoin.errors import InputError
 from earlyjoin.state.counters import Phase
 
 
@@ -79,24 +78,6 @@ def test_one_to_many_writes_less_and_gives_the_same(tmp_path: Path) -> None:
         if algorithm != "dhj":
             assert told.join.counters.discards > 0
             assert told.join.counters.inserts_avoided > plain.join.counters.inserts_avoided
-
-
-@pytest.mark.parametrize("algorithm", ["ehj", "xjoin", "dhj", "dphj"])
-@pytest.mark.parametrize("memory", ["16rows", "60rows", "4MB"])
-@pytest.mark.parametrize("repeated", [3, 90])
-def test_a_repeated_key_on_the_one_side_is_bad_input(
-    algorithm: str, memory: str, repeated: int, tmp_path: Path
-) -> None:
-    keys = np.random.default_rng(13).permutation(120).tolist()
-    keys = [*keys[:repeated], keys[0], *keys[repeated:]]
-    arrivals = interleaved(keys, random_keys(150, 120, seed=14), 5, 5)
-    with pytest.raises(InputError, match=rf"declared to have every key once, but k = {keys[0]} occurs more than once"):
-        Run(algorithm, tmp_path, arrivals, memory=memory, options={"one_side": "left"}, how="left")
-
-
-def test_the_one_side_must_be_kept_in_memory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="one-side is kept in memory"):
-        Join("ehj", SCHEMA, SCHEMA, tmp_path, options={"one_side": "left", "build_side": "right"})
 
 
 def test_the_background_process_finds_results_and_repeats_none(tmp_path: Path) -> None:

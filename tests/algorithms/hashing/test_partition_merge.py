@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,10 +43,18 @@ class LabelsAlone(MatchingRunsRule):
 class Bench:
     """One partition whose runs are put on disk by hand, two sides of each label at once as HMJ does."""
 
-    def __init__(self, directory: Path, memory: MemoryLimit, *, fan_in: int = 2, output_rows: int = 100) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        memory: MemoryLimit,
+        *,
+        fan_in: int = 2,
+        output_rows: int = 100,
+        one_side: str | None = None,
+    ) -> None:
         plan = make_plan(ej.equal("k"), SCHEMA, SCHEMA)
         context = Context(budget=Budget(memory), spill=SpillDirectory(directory), output_rows=output_rows)
-        self.join = HashMergeJoin(plan, context, MergeSettings(partitions=1, fan_in=fan_in))
+        self.join = HashMergeJoin(plan, context, MergeSettings(partitions=1, fan_in=fan_in, one_side=one_side))
         self.join.rule = self.join.merge_work.rule = LabelsAlone(1)
         self.found: list[tuple[int, int]] = []
 
@@ -67,7 +76,9 @@ class Bench:
             self.found += [(row["id"], row["id_right"]) for row in table.to_pylist()]
 
     def merge_all(self) -> None:
-        task = DiskDiskTask(self.join, 0)
+        self.run(DiskDiskTask(self.join, 0))
+
+    def run(self, task: DiskDiskTask) -> None:
         while not task.done:
             self.take(task.step())
 
@@ -235,12 +246,10 @@ def test_a_merge_that_was_saved_half_way_goes_on(tmp_path: Path) -> None:
         again.join.rule = again.join.merge_work.rule
         again.join.restore(saved)
         found = list(bench.found)
-        while not task.done:
-            bench.take(task.step())
+        bench.run(task)
         resumed = again.join.task
         assert isinstance(resumed, DiskDiskTask)
-        while not resumed.done:
-            again.take(resumed.step())
+        again.run(resumed)
         assert Counter(found + again.found) == Counter(bench.found)
         for opened in (bench, again):
             opened.join.task = None
@@ -259,6 +268,39 @@ def test_pages_of_a_hot_word_that_do_not_have_it(tmp_path: Path) -> None:
     bench.merge_all()
     assert Counter(bench.found) == Counter((99, j) for j in [300, *range(100, 106), *range(200, 206)])
     bench.close()
+
+
+@pytest.mark.parametrize("one_side", ["left", "right"])
+def test_a_repeated_key_of_the_one_side_as_a_hot_word(one_side: str, tmp_path: Path) -> None:
+    """Its rows are on pages that never are in memory together; a pause between them forgets nothing."""
+    given: dict[str, Any] = {"output_rows": 5, "one_side": one_side}
+    pauses = 0
+    for steps in range(1000):
+        spill = tmp_path / str(steps)
+        spill.mkdir()
+        bench = Bench(spill, MemoryLimit(rows=12), **given)
+        for number in range(2):
+            once: Rows = [(50, number)]
+            many: Rows = [(50, 10 * number + n) for n in range(1, 10)]
+            bench.flush(*((once, many) if one_side == "left" else (many, once)), together=False)
+        task = bench.join.task = DiskDiskTask(bench.join, 0)
+        try:
+            for _ in range(steps):
+                bench.take(task.step())
+        except InputError:
+            bench.close()
+            break
+        saved = bench.join.snapshot()
+        pauses += task.merge is not None and task.merge._hot is not None
+        again = Bench(spill, MemoryLimit(rows=12), **given)
+        again.join.restore(saved)
+        resumed = again.join.task
+        assert isinstance(resumed, DiskDiskTask)
+        with pytest.raises(InputError, match="k = 50 occurs more than once"):
+            again.run(resumed)
+        for opened in (bench, again):
+            opened.close()
+    assert pauses > 5
 
 
 def test_without_the_rule_of_matching_runs_pairs_come_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

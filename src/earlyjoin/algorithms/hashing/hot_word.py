@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from earlyjoin.algorithms.hashing.merge_chunk import Chunk, ChunkSide, Piece
+import numpy as np
+
+from earlyjoin.algorithms.hashing.merge_chunk import Chunk, ChunkSide, Piece, joined_keys
+from earlyjoin.algorithms.hashing.one_side import repeated_key, repeated_row
 from earlyjoin.algorithms.protocol import Step
+from earlyjoin.predicates.keys import Keys
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.hashing.merge_input import MergeInput, Word
@@ -38,6 +42,8 @@ class HotWord:
         self._leaving: tuple[int, int] | None = None
         self._piece: Piece | None = None
         self._left_out = 0
+        self._once: Keys | None = None
+        """Keys of the one-side with this word that have been seen: as a rule there is one."""
         if not (self._pages[0] and self._pages[1]):
             self._leaving = (0, 0)
 
@@ -112,6 +118,7 @@ class HotWord:
         place = self._pages[side][at]
         if self._piece is None or self._chunk is None:
             self._piece = self._take(side, place)
+            self._refuse_repeated(side, self._piece)
             mine = ChunkSide.of(self._merge.work.table.files[side].schema, [self._piece])
             self._chunk = Chunk(mine, None) if side == 0 else Chunk(None, mine)
         mine = self._chunk.sides[side]
@@ -124,6 +131,17 @@ class HotWord:
         self._let_go(side)
         self._left_out, self._leaving, self._piece = 0, (side, at + 1), None
         return None
+
+    def _refuse_repeated(self, side: int, piece: Piece) -> None:
+        """A key of the one-side must not have been seen on an earlier page, or before on this one."""
+        if side != self._merge.work.one_side or not len(piece):
+            return
+        key, new = self._merge.work.table.key, piece.page.keys.slice(piece.start, piece.stop)
+        keys = joined_keys([new] if self._once is None else [self._once, new])
+        row = repeated_row(key, keys, np.arange(len(keys)), np.zeros(len(keys), dtype=np.int64))
+        if row is not None:
+            raise repeated_key(key, side, piece.page.rows.batch, piece.stop - len(keys) + row)
+        self._once = keys
 
     # Memory
 
@@ -180,3 +198,8 @@ class HotWord:
         if values["in_hand"] and self._leaving is None:
             self._load()
             self._pair = pair
+        if self._leaving is not None and self._leaving[0] == self._merge.work.one_side:
+            side, at = self._leaving
+            for place in self._pages[side][:at]:
+                self._refuse_repeated(side, self._take(side, place))
+                self._let_go(side)

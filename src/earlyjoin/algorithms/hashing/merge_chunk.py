@@ -70,7 +70,7 @@ class ChunkSide:
             _joined(pieces, [piece.page.departures for piece in pieces]),
             np.repeat([piece.page.label for piece in pieces], [len(piece) for piece in pieces]),
         )
-        keys = _keys([piece.page.keys.slice(piece.start, piece.stop) for piece in pieces])
+        keys = joined_keys([piece.page.keys.slice(piece.start, piece.stop) for piece in pieces])
         return cls(BatchRows(rows), keys, stamps, numbers, matched, order, words[order])
 
 
@@ -106,7 +106,7 @@ def _joined(pieces: Sequence[Piece], columns: Sequence[Int64 | None]) -> Int64:
     return np.concatenate(parts)
 
 
-def _keys(parts: Sequence[Keys]) -> Keys:
+def joined_keys(parts: Sequence[Keys]) -> Keys:
     """The keys of all parts behind each other; all of them can match."""
     words = np.concatenate([part.words for part in parts])
     heaps = [part.heap for part in parts if part.heap is not None]

@@ -30,7 +30,9 @@ class MergingHashJoin(PartitionedHashJoin):
         super().__init__(plan, context, settings)
         self._order, _ = make_sweep(self.key)
         expendable = (self.expendable[0], self.expendable[1])
-        self.merge_work = MergeWork(plan, context, self.table, self.settle, self.rule, self._order, expendable)
+        self.merge_work = MergeWork(
+            plan, context, self.table, self.settle, self.rule, self._order, expendable, self.one_side
+        )
 
     def make_rule(self) -> MatchingRunsRule:
         """Matching runs, residence in memory, and the history of md-tasks."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from earlyjoin.algorithms.sweep import SweepWords
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.keys import Keys
+from earlyjoin.predicates.base import BoundPredicate
+from earlyjoin.predicates.keys import Int64, Keys
 from earlyjoin.state.hash_index import Cursor
 
 if TYPE_CHECKING:
@@ -30,15 +32,31 @@ def refuse_repeated(
         rows = np.concatenate(found)
         repeated = rows[:-1][rows[1:] == rows[:-1]] if stored else rows
         if len(repeated):
-            raise repeated_key(join, part.side, batch, int(repeated[0]))
+            raise repeated_key(join.key, part.side, batch, int(repeated[0]))
         found = [rows[-1:]] if stored and len(rows) else []
 
 
-def repeated_key(join: PartitionedHashJoin, side: int, batch: pa.RecordBatch, row: int) -> InputError:
+def repeated_row(key: BoundPredicate, keys: Keys, order: Int64, words: SweepWords) -> int | None:
+    """A row that has the key of another, or None: ``order`` puts the rows in the order of their ``words``.
+
+    Equal keys have equal words, so rows are compared with those behind them as far as the words are equal.
+    """
+    distance, rows = 1, np.flatnonzero(words[1:] == words[:-1])
+    while len(rows):
+        same = key.holds(keys, order[rows], keys, order[rows + distance])
+        if same.any():
+            return int(order[rows[same][0] + distance])
+        distance += 1
+        rows = rows[rows + distance < len(words)]
+        rows = rows[words[rows] == words[rows + distance]]
+    return None
+
+
+def repeated_key(key: BoundPredicate, side: int, batch: pa.RecordBatch, row: int) -> InputError:
     """The error that names a key which occurs more than once."""
-    names = dict.fromkeys(join.key.columns[side])
-    key = ", ".join(f"{name} = {batch.column(name)[row].as_py()!r}" for name in names)
+    names = dict.fromkeys(key.columns[side])
+    values = ", ".join(f"{name} = {batch.column(name)[row].as_py()!r}" for name in names)
     return InputError(
-        f"the {('left', 'right')[side]} input was declared to have every key once, but {key} occurs more than once; "
+        f"the {('left', 'right')[side]} input was declared to have every key once, but {values} occurs more than once; "
         f"leave the declaration of a 1:N join away, or remove the repeated rows"
     )

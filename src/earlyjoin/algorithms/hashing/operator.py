@@ -59,8 +59,9 @@ class PartitionedHashJoin(Operator):
         key, rest = registry.driver(plan, self.description)
         self.key = key
         self.build_side = self._build_side()
-        self.expendable = tuple(plan.how.one_match_is_enough(s) or self.one_side == 1 - s for s in range(2))
-        """For each side: is a row of no use once it has matched?"""
+        enough = (plan.how.one_match_is_enough(side) for side in range(2))
+        self.expendable = tuple(self.one_side == 1 - s or (one and self.one_side != s) for s, one in enumerate(enough))
+        """For each side: is a row of no use once it has matched? One of the one-side may reveal a repeated key."""
         self.settle = Settlement(plan, rest, context)
         self._out = context.budget.account("output row numbers")
         self._out.reserve(2 * 2 * 8 * context.output_rows)  # what a probe fills, and the copies that go out
@@ -230,9 +231,16 @@ class PartitionedHashJoin(Operator):
         return step
 
     def complete(self, side: int) -> Bool:
-        """For each partition: has the side ended, with nothing of the partition on disk?"""
-        on_disk = (self.table.on_disk[side] > 0) | self.table.frozen[side]
-        return ~on_disk if self.ended[side] else np.zeros_like(on_disk)
+        """For each partition: has the side ended, with nothing on disk, so that rows of the other need not be kept?
+
+        Rows of the one-side are kept until it ends, and as long as others of it are on disk, whatever they have met: a
+        repeated key has to be found.
+        """
+        left, right = (self.table.on_disk > 0) | self.table.frozen
+        if not self.ended[side] or (self.one_side == 1 - side and not self.ended[1 - side]):
+            return np.zeros_like(left)
+        needed: Bool = left | right if self.one_side == 1 - side else (left, right)[side]
+        return ~needed
 
     def settle_pairs(
         self, side: int, mine: Rows, i: Int64, flags: Bool | None, theirs: Rows, j: Int64, their_flags: Bool | None

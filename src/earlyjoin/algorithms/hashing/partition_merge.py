@@ -26,6 +26,7 @@ from earlyjoin.algorithms.hashing.hot_word import HotWord
 from earlyjoin.algorithms.hashing.merge_chunk import Chunk, ChunkSide
 from earlyjoin.algorithms.hashing.merge_input import MergeInput, OnePages, Word
 from earlyjoin.algorithms.hashing.merge_output import MergeOutput
+from earlyjoin.algorithms.hashing.one_side import repeated_key, repeated_row
 from earlyjoin.algorithms.hashing.rules import DuplicateRule
 from earlyjoin.algorithms.hashing.table import PartitionedTable
 from earlyjoin.algorithms.protocol import Context, Plan, Step
@@ -46,6 +47,8 @@ class MergeWork:
     order: SweepOrder
     expendable: tuple[bool, bool]
     """Sides whose rows need no further match once they have one: they are not written again."""
+    one_side: int | None
+    """The side whose keys occur once, if there is one: a chunk shows whether that is true."""
 
 
 class PartitionMerge:
@@ -118,6 +121,7 @@ class PartitionMerge:
         self._bound = None if following is None else following.next_word
         chunk = self._make_chunk()
         if any(side is not None for side in chunk.sides):
+            self._refuse_repeated(chunk)
             self._chunk, self._pair, self._left_out = chunk, 0, [0, 0]
         elif following is None:
             self._finish()
@@ -131,6 +135,16 @@ class PartitionMerge:
             pieces = [piece for entry in inputs for piece in entry.below(self._bound)]
             sides.append(ChunkSide.of(files.schema, pieces))
         return Chunk(sides[0], sides[1])
+
+    def _refuse_repeated(self, chunk: Chunk) -> None:
+        """Equal words are in one chunk, so a repeated key of the one-side is too."""
+        key, one = self.work.table.key, self.work.one_side
+        mine = chunk.sides[one] if one is not None else None
+        if one is None or mine is None:
+            return
+        row = repeated_row(key, mine.keys, mine.order, mine.words)
+        if row is not None:
+            raise repeated_key(key, one, mine.rows.batch, row)
 
     def _begin_hot_word(self, word: Word) -> None:
         for entry in self._all_inputs():
