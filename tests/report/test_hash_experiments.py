@@ -80,6 +80,24 @@ def test_two_pushed_runs_with_one_seed_are_the_same() -> None:
     assert first.counters[0].seeks > 0
 
 
+def test_the_first_part_of_a_pushed_run() -> None:
+    given = ("RPJ", data.SETTINGS[0], "unreliable", 1 / 400, 1)
+    longer, shorter = (rpj.run.__wrapped__(*given, first=first) for first in (0.2, 0.1))
+    end_s = rpj.end_of_transmission_s(*given[1:])
+    assert 0.1 * end_s < shorter.last.seconds < 0.15 * end_s
+    assert shorter.moments[:-1] == longer.moments[: len(shorter.moments) - 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", data.SETTINGS)
+def test_memory_disk_tasks_are_ahead_at_first_at_the_scale_of_the_paper(setting: data.Setting) -> None:
+    end_s = rpj.end_of_transmission_s(setting, "unreliable", 1, 0)
+    md, dd = (rpj.run(label, setting, "unreliable", 1, 0, first=0.07) for label in ("RPJ-md", "RPJ-dd"))
+    start_s = rpj.both_flushed_s(md, dd, end_s)
+    stop_s = start_s + end_s / 100
+    assert md.mean_results(start_s, stop_s) > dd.mean_results(start_s, stop_s)
+
+
 @pytest.mark.slow
 def test_rate_based_join_is_ahead_on_a_reliable_network() -> None:
     scale, harmony = 1 / 10, data.SETTINGS[0]
@@ -129,6 +147,7 @@ def test_a_history_answers_questions() -> None:
     assert history.full.seconds == 500
     assert history.at(10.5).seconds == 10
     assert history.when(50).seconds == 10
+    assert history.mean_results(10.5, 12) == pytest.approx((0.5 * 50 + 55) / 1.5)
     assert history.arrived.seconds == 900
     curve = history.curve(lambda m: m.seconds, lambda m: m.results)
     assert len(curve.x) == MOST_POINTS

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from earlyjoin.report.experiments.experiment import Curve
 from earlyjoin.state.cost_clock import CostClock
 from earlyjoin.state.counters import Counters, Phase
@@ -60,6 +62,14 @@ class History:
         """What had been done at a moment."""
         found = bisect_right(self.moments, seconds, key=lambda moment: moment.seconds)
         return self.moments[max(0, found - 1)]
+
+    def mean_results(self, start_s: float, stop_s: float) -> float:
+        """How many results there were on average between two moments."""
+        seconds = np.array([moment.seconds for moment in self.moments])
+        inside = seconds[(seconds > start_s) & (seconds < stop_s)]
+        edges = np.concatenate([[start_s], inside, [stop_s]])
+        results = [self.at(edge).results for edge in edges[:-1]]
+        return float(np.average(results, weights=np.diff(edges)))
 
     def when(self, results: int) -> Moment:
         """The first moment with so many results; the last one when there are never so many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -124,9 +125,13 @@ def push(
     silence_s: float,
     window_rows: int,
     silent_time_only: bool,
+    until_s: float = math.inf,
     points: int = 20_000,
 ) -> History:
-    """Join two tables whose rows arrive by a schedule; reactive work begins after a silence."""
+    """Join two tables whose rows arrive by a schedule; reactive work begins after a silence.
+
+    The run may be stopped before its end, at ``until_s``.
+    """
     clock = CostClock(costs)
     plan = make_plan(condition, tables[0].schema, tables[1].schema)
     with tempfile.TemporaryDirectory() as directory:
@@ -138,7 +143,16 @@ def push(
         )
         end_s = float(schedule.times_s[-1]) if len(schedule) else 0.0
         recorder = Recorder(contender.label, clock, [context.counters], every_s=end_s / points)
-        driver = Driver(operator, inputs, None, silence_s, [0, 0], [False, False], watching=recorder.note)
+        driver = Driver(
+            operator,
+            inputs,
+            None,
+            silence_s,
+            [0, 0],
+            [False, False],
+            watching=recorder.note,
+            stopping=lambda: clock.now() > until_s,
+        )
         try:
             recorder.note(always=True)
             for _ in driver.run():

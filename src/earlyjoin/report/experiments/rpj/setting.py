@@ -45,8 +45,8 @@ _OF_RPJ: Mapping[str, object] = {
 
 
 @lru_cache(maxsize=64)
-def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> History:
-    """One algorithm on one pair of streams."""
+def run(label: str, setting: Setting, network: str, scale: float, seed: int, *, first: float = math.inf) -> History:
+    """One algorithm on one pair of streams, or the ``first`` part of the transmission alone."""
     tables, schedule = streams(setting, network, scale, seed)
     memory = round(MEMORY_ROWS * scale)
     page_rows = max(1, round(PAGE_ROWS * scale))
@@ -72,6 +72,7 @@ def run(label: str, setting: Setting, network: str, scale: float, seed: int) -> 
         silence_s=SILENCE_S,
         window_rows=max(50, memory // 200),
         silent_time_only=not rpj,
+        until_s=first * schedule.times_s[-1],
     )
 
 
@@ -112,16 +113,17 @@ def cost_ms(moment: Moment) -> float:
 
 def first_hundredth_s(one: History, other: History, end_s: float) -> float:
     """The first hundredth of the time axis at which both have flushed."""
-    return end_s * math.ceil(100 * _both_flushed_s(one, other, end_s) / end_s) / 100
+    return end_s * math.ceil(100 * both_flushed_s(one, other, end_s) / end_s) / 100
 
 
-def _both_flushed_s(one: History, other: History, end_s: float) -> float:
+def both_flushed_s(one: History, other: History, end_s: float) -> float:
+    """When the second of the two first flushed; the end if one never did."""
     return max(next((m.seconds for m in h.moments if m.flushes), end_s) for h in (one, other))
 
 
 def tenths_ahead(ahead: History, behind: History, end_s: float, value: Callable[[Moment], float]) -> tuple[int, int]:
     """At how many tenths of the time axis, after both have flushed, one is not below the other; and of how many."""
-    start_s = _both_flushed_s(ahead, behind, end_s)
+    start_s = both_flushed_s(ahead, behind, end_s)
     tenths = [end_s * n / 10 for n in range(1, 11) if end_s * n / 10 >= start_s]
     good = sum(value(ahead.at(at)) >= value(behind.at(at)) for at in tenths)
     return good, len(tenths)
