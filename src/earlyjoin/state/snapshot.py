@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import SnapshotError
 
-FORMAT = 2
+FORMAT = 3
 _MANIFEST = "snapshot.json"
 
 

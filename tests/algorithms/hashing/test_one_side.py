@@ -81,6 +81,18 @@ def _sides(one_side: str, once: list[int], many: list[int]) -> tuple[list[int], 
     return (once, many) if one_side == "left" else (many, once)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("how", ["left", "full", "anti"])
+def test_unmatched_rows_of_the_one_side_do_not_wait_for_its_end(algorithm: str, how: str, tmp_path: Path) -> None:
+    """They are kept for the check of their keys, but they have met all that they could meet; and they go out once."""
+    arrivals = [*((1, key) for key in range(10)), *((0, key) for key in range(300))]
+    run = Run(algorithm, tmp_path, arrivals, memory="60rows", how=how, options={"partitions": 2, "one_side": "left"})
+    alone = [row["id"] for row in run.rows if how == "anti" or row["id_right"] is None]
+    assert sorted(alone) == list(range(10, 300))
+    if not run.operator.freezes:  # else partitions of the other side go to disk, to keep the order of freezing
+        assert len([row for row in run.before_cleanup if row["id"] >= 10]) == 290
+
+
 @pytest.mark.parametrize("one_side", ["left", "right"])
 def test_a_repeated_key_in_a_merge_that_was_paused(one_side: str, tmp_path: Path) -> None:
     """Wherever the clean-up stands when it is saved, the one that goes on from there finds it."""

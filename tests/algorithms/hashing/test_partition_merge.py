@@ -17,8 +17,9 @@ import earlyjoin as ej
 from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.hmj import HashMergeJoin
 from earlyjoin.algorithms.hashing.matching_runs import MatchingRunsRule, slots
+from earlyjoin.algorithms.hashing.merge_input import page_cost
 from earlyjoin.algorithms.hashing.merge_settings import MergeSettings
-from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask, next_merge
+from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask, fitting, next_merge
 from earlyjoin.algorithms.hashing.rules import Stamps
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Step
@@ -143,7 +144,7 @@ def test_the_long_run_of_earlier_tasks_is_merged_last() -> None:
     right = [run_of(1, 700), *(run_of(label, 10) for label in range(32, 55))]
     memory, merged, label = MemoryLimit(bytes=10**6), [], 100
     while len(found := slots(left, right)) > 1:
-        chosen = next_merge(found, 5, memory)
+        chosen = next_merge(found, 5, Budget(memory))
         merged.append([slot.left[0].label for slot in chosen])
         label += 1
         for side, runs in enumerate((left, right)):
@@ -212,6 +213,21 @@ def test_merges_find_what_a_nested_loop_finds(
         assert len(merged) <= 1
         assert [k for run in merged for k in run] == sorted(k for _, k, _ in everything[side])
     bench.close()
+
+
+def test_a_merge_takes_no_more_runs_than_have_a_page_in_memory() -> None:
+    """Regression: what is held besides, and what a row takes while it is merged, did not count; then pages were read
+    again for every key."""
+    found = slots([run_of(label, 50) for label in range(40)], [])
+    budget = Budget(MemoryLimit(bytes=100_000))
+    pages = budget.account("pages")
+    taken = fitting(found, len(found), budget)
+    assert 2 < len(taken) < len(found)
+    for slot in taken:
+        pages.reserve(page_cost(slot.left[0], 0)[0])
+    pages.clear()
+    budget.account("besides").reserve(50_000)
+    assert len(fitting(found, len(found), budget)) < len(taken)
 
 
 def test_settings_are_checked() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import queue
 import threading
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,11 +44,11 @@ class Finding:
     i: Int64
     j: Int64
     comparisons: int
-    run: int
-    group: int
-    probe: dict[str, Any]
+    run: int = 0
+    first: int = 0
+    """The page of the run to go on with: that of these pairs, or the next one."""
+    probe: ChainProbe = field(default_factory=ChainProbe)
     """How far the probe had come behind these pairs."""
-    page_over: bool
 
 
 class BackgroundProbe(MemoryDiskTask):
@@ -100,8 +100,7 @@ class BackgroundProbe(MemoryDiskTask):
             self._join.task_finished(self)
             return None
         step = self._join.late.settle_found(self.side, self.partition, found.page, found.i, found.j)
-        self._run, self._page = found.run, found.group + 1 if found.page_over else found.group
-        self._probe = ChainProbe() if found.page_over else ChainProbe.load(found.probe)
+        self._run, self._page, self._probe = found.run, found.first, found.probe
         self._settled.release()
         return step
 
@@ -156,24 +155,27 @@ class BackgroundProbe(MemoryDiskTask):
 
     def _probe_runs(self, reader: PageReader, runs: list[DiskRun]) -> None:
         out = np.empty((2, self._join.context.output_rows), dtype=np.int64)
-        probe, group = ChainProbe.load(self._probe.save()), self._page
+        probe, first = self._probe.copy(), self._page
         for run in range(self._run, len(runs)):
-            while (page := reader.read(runs[run], group)) is not None:
+            while (page := reader.read(runs[run], first)) is not None:
                 while not probe.over(len(page)):
-                    found = self._found(page, probe, out, run, group)
+                    found = self._found(page, probe, out)
+                    over = probe.over(len(page))
+                    found.run, found.first = run, reader.next_page if over else first
+                    found.probe = probe.behind(len(page)) if over else probe.copy()
                     if not self._put(found) or not self._handed_over():
                         return
-                group, probe = group + 1, ChainProbe()
-            group = 0
+                first, probe = reader.next_page, probe.behind(len(page))
+            first = 0
         nothing = np.empty(0, dtype=np.int64)
-        self._put(Finding(None, nothing, nothing, 0, 0, 0, {}, page_over=True))
+        self._put(Finding(None, nothing, nothing, 0))
 
-    def _found(self, page: DiskPage, probe: ChainProbe, out: Int64, run: int, group: int) -> Finding:
+    def _found(self, page: DiskPage, probe: ChainProbe, out: Int64) -> Finding:
         join, part = self._join, self._join.table.parts[self.side][self.partition]
         keys = page.keys.without(page.matched if join.expendable[1 - self.side] else None)
         with self._lock:
             i, j, comparisons = probe.next(part, keys, out, before=self.started_at)
-        return Finding(page, i, j, comparisons, run, group, probe.save(), probe.over(len(page)))
+        return Finding(page, i, j, comparisons)
 
     def _handed_over(self) -> bool:
         """Wait until the main thread has settled the finding: the page may not change before. False: stop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class ChainProbe:
         """Have all probing rows been through?"""
         return self.cursor.row >= rows
 
+    def behind(self, rows: int) -> ChainProbe:
+        """The probe of the rows behind these; it may have come further, where more of them were held at once."""
+        done = self.cursor.row - rows
+        return replace(self, cursor=Cursor(done, self.cursor.node)) if done > 0 else ChainProbe()
+
     def next(
         self, part: MemoryPart, probing: Keys, out: Int64, *, before: int | None = None, once: bool = False
     ) -> tuple[Int64, Int64, int]:
@@ -53,6 +58,10 @@ class ChainProbe:
             self.given = self.drop = 0
         self.given += int(np.count_nonzero(i == cursor.row))
         return i, j, comparisons
+
+    def copy(self) -> ChainProbe:
+        """One that goes its own way."""
+        return replace(self, cursor=Cursor(self.cursor.row, self.cursor.node))
 
     def save(self) -> dict[str, Any]:
         """Plain values for a snapshot."""

@@ -160,7 +160,10 @@ class CleanUp:
         if page is None:
             self._load = [self._load[0] + 1, 0, 0]
             return None
-        start, stop = self._load[2], self._fitting(page)
+        start, stop, following = self._load[2], self._fitting(page), self._table.readers[build].next_page
+        if start >= len(page):  # more was held at once when it was loaded
+            self._load = [self._load[0], following, start - len(page)]
+            return None
         try:
             if start == stop:
                 raise BudgetExceeded("no row fits")
@@ -170,7 +173,7 @@ class CleanUp:
             return None
         if self._join.one_side == build:
             refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch.slice(start), keys)
-        self._load = [self._load[0], self._load[1], stop] if stop < len(page) else [self._load[0], self._load[1] + 1, 0]
+        self._load = [self._load[0], self._load[1], stop] if stop < len(page) else [self._load[0], following, 0]
         self._loaded += 1
         return None
 
@@ -213,18 +216,19 @@ class CleanUp:
             if step is not None or not self._probe.over(len(page)):
                 return step
         if self._runs_left() or not join.plan.how.gives_unmatched(other) or page.matched is None:
-            self._turn_page()
+            self._turn_page(other, page)
             return None
         stop = min(len(page), self._row + join.context.output_rows)
         numbers = self._row + np.flatnonzero(~page.matched[self._row : stop])
-        self._row = stop
+        self._row = max(self._row, stop)
         if stop == len(page) and not len(numbers):
-            self._turn_page()
+            self._turn_page(other, page)
         return one_sided(other, page.rows, numbers)
 
-    def _turn_page(self) -> None:
-        self._page[1] += 1
-        self._row, self._probe = 0, ChainProbe()
+    def _turn_page(self, side: int, page: DiskPage) -> None:
+        """Go on behind the page; beyond that, if more than it was held at once before."""
+        self._page[1] = self._table.readers[side].next_page
+        self._row, self._probe = max(0, self._row - len(page)), self._probe.behind(len(page))
 
     def _read(self, side: int) -> DiskPage | None:
         """The page in hand; None when a run is through, or all runs are (then the next stage begins)."""
@@ -253,10 +257,10 @@ class CleanUp:
         page = self._read(self._build)
         if page is not None:
             part = self._table.parts[self._build][self._partition]
-            rest = page.keys.slice(self._row, len(page))
-            refuse_repeated(self._join, part, page.rows.batch.slice(self._row), rest, stored=False)
-            self._page[1] += 1
-            self._row = 0
+            start = min(self._row, len(page))
+            rest = page.keys.slice(start, len(page))
+            refuse_repeated(self._join, part, page.rows.batch.slice(start), rest, stored=False)
+            self._turn_page(self._build, page)
         return None
 
     # What is left

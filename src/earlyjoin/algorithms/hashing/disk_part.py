@@ -75,20 +75,17 @@ class DiskRun:
         first, stop = self.pages_of(stripes)
         return sum(self.sizes[first:stop])
 
-    def groups(self, pages: Budget, stripes: Stripes | None = None) -> list[tuple[int, int]]:
-        """Pages to read at once, as (first, behind the last): as many as fit half of the memory for reading."""
+    def group(self, pages: Budget, first: int, stripes: Stripes | None = None) -> int:
+        """The page behind those to read at once from ``first`` on: as many as fit half of the memory for reading."""
         most_rows = pages.limit.rows // 2 if pages.limit.rows is not None else self.rows
         most_bytes = pages.limit.bytes // 2 if pages.limit.bytes is not None else sum(self.sizes)
-        first, stop = self.pages_of(stripes)
-        groups, rows, nbytes = [], 0, 0
+        last, rows, nbytes = self.pages_of(stripes)[1], 0, 0
         starts = (*self.run.starts, self.run.rows)
-        for page in range(first, stop):
-            length, size = starts[page + 1] - starts[page], self.sizes[page]
-            if page > first and (rows + length > most_rows or nbytes + size > most_bytes):
-                groups.append((first, page))
-                first, rows, nbytes = page, 0, 0
-            rows, nbytes = rows + length, nbytes + size
-        return [*groups, (first, stop)] if first < stop else groups
+        for page in range(first, last):
+            rows, nbytes = rows + starts[page + 1] - starts[page], nbytes + self.sizes[page]
+            if page > first and (rows > most_rows or nbytes > most_bytes):
+                return page
+        return last
 
     def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
@@ -309,8 +306,9 @@ class PageReader:
         self._physical = Counters()
         self._reader: RunReader | None = None
         self._stripes: Stripes | None = None
-        self._groups: list[tuple[int, int]] = []
-        self._held: int | None = None
+        self._first = 0
+        self.next_page = 0
+        """The page behind those that were read last."""
         self._page: DiskPage | None = None
 
     @property
@@ -318,27 +316,31 @@ class PageReader:
         """Bytes really held."""
         return self._page.nbytes if self._page is not None else 0
 
-    def read(self, disk: DiskRun, group: int, stripes: Stripes | None = None) -> DiskPage | None:
-        """A group of pages (of some stripes) as one, or None behind the last; it stays until another is read."""
-        if self._reader is None or self._reader.run is not disk.run or self._stripes != stripes:
+    def read(self, disk: DiskRun, first: int, stripes: Stripes | None = None) -> DiskPage | None:
+        """The group of pages (of some stripes) from ``first`` on as one page, or None behind the last page.
+
+        It stays until another is read; the next one begins at ``next_page``. How many pages a group has depends on the
+        memory that there is when it is read, so places are told by pages.
+        """
+        if self._reader is not None and (self._reader.run is not disk.run or self._stripes != stripes):
             self.drop()
-            self._groups = disk.groups(self._files.pages, stripes)
-            if not self._groups:
-                return None
-            self._reader, self._stripes = disk.run.read(self._physical), stripes
-            self._files.counters.seeks += 1
-        if group >= len(self._groups):
+        begin, end = disk.pages_of(stripes)
+        first = max(first, begin)
+        if first >= end:
             self._let_go()
             return None
-        if self._held != group or self._page is None:
+        if self._reader is None:
+            self._reader, self._stripes = disk.run.read(self._physical), stripes
+            self._files.counters.seeks += 1
+        if self._first != first or self._page is None:
             self._let_go()
-            first, stop = self._groups[group]
+            stop = disk.group(self._files.pages, first, stripes)
             batches = [self._reader.page(number) for number in range(first, stop)]
             page = self._files.read(batches[0] if len(batches) == 1 else pa.concat_batches(batches), disk.label)
-            self._count(disk.run, first, stop, new=group == 0)
+            self._count(disk.run, first, stop, new=first == begin)
             if not self._account.try_reserve(page.nbytes, len(page)):
                 raise row_too_large(page.nbytes / len(page), self._files.pages, "reading")
-            self._held, self._page = group, page
+            self._first, self.next_page, self._page = first, stop, page
         return self._page
 
     def _count(self, run: Run, first: int, stop: int, *, new: bool = False) -> None:
@@ -363,4 +365,4 @@ class PageReader:
 
     def _let_go(self) -> None:
         self._account.clear()
-        self._held = self._page = None
+        self._page = None

@@ -32,6 +32,11 @@ class FrozenBuffer:
         self._matched = Growable(np.bool_, account)
 
     @property
+    def room_rows(self) -> int:
+        """Rows of a memory in rows that are booked for it."""
+        return self._room.rows
+
+    @property
     def nbytes(self) -> int:
         """Bytes really held."""
         return self._rows.nbytes + self._arrivals.nbytes + self._matched.nbytes

@@ -3,7 +3,8 @@
 ::
 
     for each block of left pages that fits:  for each right page:  join
-    then for each page of both sides:        rows without a match go out, rows are written, the page is used
+    then for each page of both sides:        repeated keys of a one-side are refused, rows without a match go out,
+                                             rows are written, the page is used
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Intake:
         complete = self._join.complete(1 - task.side)
         rest = task.numbers[task.offset :]
         room = self._table.room_rows()
-        kept = ~(complete | self._table.frozen[task.side])
+        kept = ~self._table.frozen[task.side] & (~complete | self._join.keeps_all(task.side))
         task.length = cut(room, kept[rest]) if room is not None else self._fitting(task)
         task.first_tick = self._context.ticks.next_tick
         if not self._make_piece(task):
@@ -173,7 +173,7 @@ class Intake:
         return combined([matches for matches in found if matches is not None])
 
     def _pass_unmatched(self, task: Arriving, piece: Piece) -> Step:
-        """Rows that are not kept because they have met all that they could meet: those without a match go out."""
+        """Of rows that have met all that they could meet, those without a match go out."""
         assert task.complete is not None
         if task.matched is None or not self._join.plan.how.gives_unmatched(task.side) or not task.complete.any():
             task.next_stage(Stage.INSERT)
@@ -182,6 +182,7 @@ class Intake:
         numbers = np.flatnonzero(through)[task.row : task.row + self._context.output_rows]
         task.row += len(numbers)
         if not len(numbers):
+            task.matched |= through  # what is kept of them does not go out again
             task.next_stage(Stage.INSERT)
         return one_sided(task.side, BatchRows(piece.batch), numbers)
 
@@ -207,7 +208,8 @@ class Intake:
         if start + task.row >= stop:
             return True
         assert task.complete is not None
-        keep = self._kept_rows(task, start + task.row, stop, complete=bool(task.complete[partition]))
+        through = bool(task.complete[partition]) and not self._join.keeps_all(side)
+        keep = self._kept_rows(task, start + task.row, stop, through=through)
         if keep is not None and not len(keep):
             return True
         batch, keys, arrivals = chosen_rows(piece, start + task.row, stop, keep)
@@ -239,10 +241,10 @@ class Intake:
         task.row += half
         return self._insert_slice(task, piece)
 
-    def _kept_rows(self, task: Arriving, start: int, stop: int, *, complete: bool) -> Int64 | None:
+    def _kept_rows(self, task: Arriving, start: int, stop: int, *, through: bool) -> Int64 | None:
         """Which rows must be kept; None for all. Counts the others."""
         counters = self._context.counters
-        if complete:
+        if through:
             counters.inserts_avoided += stop - start
             return np.empty(0, dtype=np.int64)
         if not self._join.expendable[task.side] or task.matched is None:

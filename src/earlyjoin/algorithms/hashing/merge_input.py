@@ -16,6 +16,13 @@ _ROW_NBYTES = 64
 """Bytes a row that a merge works with: words, their order, ranges of pairs, stamps put together."""
 
 
+def page_cost(disk: DiskRun, number: int) -> tuple[int, int]:
+    """Bytes and rows of a page while it is merged: as it is read, and once more as it is put together."""
+    starts = disk.run.starts
+    rows = (starts[number + 1] if number + 1 < len(starts) else disk.rows) - starts[number]
+    return 2 * disk.sizes[number] + _ROW_NBYTES * rows, rows
+
+
 class OnePages(PageReader):
     """Reads single pages of one run and leaves booking them to the caller."""
 
@@ -54,10 +61,8 @@ class MergeInput:
         return sum(page.nbytes + words.nbytes for page, words in self._loaded)
 
     def cost(self, number: int) -> tuple[int, int]:
-        """Bytes and rows of a page while it is merged: as it is read, and once more as it is put together."""
-        starts = self.run.run.starts
-        rows = (starts[number + 1] if number + 1 < len(starts) else self.run.rows) - starts[number]
-        return 2 * self.run.sizes[number] + _ROW_NBYTES * rows, rows
+        """Bytes and rows of a page while it is merged."""
+        return page_cost(self.run, number)
 
     @property
     def next_word(self) -> Word | None:

@@ -13,17 +13,16 @@ merged last, and so once. Hashing reads every page once where merging in several
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from earlyjoin.algorithms.hashing.cleanup import CleanUp
-from earlyjoin.algorithms.hashing.disk_part import DiskRun
 from earlyjoin.algorithms.hashing.matching_runs import Slot, slots
+from earlyjoin.algorithms.hashing.merge_input import page_cost
 from earlyjoin.algorithms.hashing.partition_merge import PartitionMerge
 from earlyjoin.algorithms.hashing.tasks import Task
 from earlyjoin.algorithms.merge_tree import smallest_first
 from earlyjoin.algorithms.protocol import Step
-from earlyjoin.state.budget import Budget, MemoryLimit
+from earlyjoin.state.budget import Budget
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.hashing.merge_join import MergingHashJoin
@@ -61,7 +60,7 @@ class DiskDiskTask(Task):
         """A piece of a merge, or the next merge."""
         if self.merge is None:
             join = self._join
-            chosen = next_merge(self._slots(), join.set.fan_in, join.table.pages.limit)
+            chosen = next_merge(self._slots(), join.set.fan_in, join.table.pages)
             label = join.table.next_label()
             self.merge = merge_of(join, self.partition, chosen, join.table.pages, label)
             return None
@@ -122,7 +121,7 @@ class MergeCleanUp:
                 join.flush_pair(other)
                 return None
         left = slots(*(join.table.runs[side][partition] for side in (0, 1)))
-        if len(fitting(left, len(left), join.context.budget.limit)) < len(left):
+        if len(fitting(left, len(left), join.context.budget)) < len(left):
             self._hashing = CleanUp(join, [partition])
         elif self._worth_a_merge(left):
             self.merge = merge_of(join, partition, left, join.context.budget, None)
@@ -189,7 +188,7 @@ class MergeCleanUp:
             self.merge.close()
 
 
-def next_merge(left: list[Slot], fan_in: int, limit: MemoryLimit) -> list[Slot]:
+def next_merge(left: list[Slot], fan_in: int, budget: Budget) -> list[Slot]:
     """All slots, if one merge can take them; else the first of the smallest, so many that later merges are full.
 
     Slots are as small as others of less than twice their rows: of those that were flushed the oldest go first.
@@ -197,27 +196,27 @@ def next_merge(left: list[Slot], fan_in: int, limit: MemoryLimit) -> list[Slot]:
     least = min((slot.rows for slot in left), default=0) or 1
     classes = [(slot.rows // least).bit_length() for slot in left]
     by_size = sorted(range(len(left)), key=lambda number: (classes[number], number))
-    most = len(fitting([left[number] for number in by_size], fan_in, limit))
+    most = len(fitting([left[number] for number in by_size], fan_in, budget))
     if most >= len(left):
         return left
-    return fitting([left[number] for number in smallest_first(classes, most, most)], most, limit)
+    return fitting([left[number] for number in smallest_first(classes, most, most)], most, budget)
 
 
-def fitting(left: list[Slot], most: int, limit: MemoryLimit) -> list[Slot]:
+def fitting(left: list[Slot], most: int, budget: Budget) -> list[Slot]:
     """The first slots, at most so many, of which a page of every run fits; but two, which always can be merged."""
-    nbytes = rows = 0
+    limit, nbytes, rows = budget.limit, 0, 0
     for number, slot in enumerate(left[:most]):
         for run in (*slot.left, *slot.right):
-            nbytes += 2 * max(run.sizes, default=0)
-            rows += _longest_page(run)
-        over = _MERGING_PART * (rows if limit.rows is not None else nbytes) > (limit.rows or limit.bytes or 0)
+            costs = [page_cost(run, page) for page in range(run.run.pages)]
+            nbytes += max((cost for cost, _ in costs), default=0)
+            rows += max((length for _, length in costs), default=0)
+        if limit.rows is not None:
+            over = _MERGING_PART * rows > limit.rows
+        else:
+            over = _MERGING_PART * nbytes > (limit.bytes or 0) - budget.used_bytes
         if over and number >= 2:
             return left[:number]
     return left[:most]
-
-
-def _longest_page(run: DiskRun) -> int:
-    return max((stop - start for start, stop in pairwise([*run.run.starts, run.rows])), default=0)
 
 
 def merge_of(

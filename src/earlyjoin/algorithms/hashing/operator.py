@@ -231,16 +231,13 @@ class PartitionedHashJoin(Operator):
         return step
 
     def complete(self, side: int) -> Bool:
-        """For each partition: has the side ended, with nothing on disk, so that rows of the other need not be kept?
+        """For each partition: has the side ended, with nothing on disk? Rows of the other have met all of it then."""
+        on_disk = (self.table.on_disk[side] > 0) | self.table.frozen[side]
+        return ~on_disk if self.ended[side] else np.zeros_like(on_disk)
 
-        Rows of the one-side are kept until it ends, and as long as others of it are on disk, whatever they have met: a
-        repeated key has to be found.
-        """
-        left, right = (self.table.on_disk > 0) | self.table.frozen
-        if not self.ended[side] or (self.one_side == 1 - side and not self.ended[1 - side]):
-            return np.zeros_like(left)
-        needed: Bool = left | right if self.one_side == 1 - side else (left, right)[side]
-        return ~needed
+    def keeps_all(self, side: int) -> bool:
+        """Are rows kept that have met all that they could meet? Those of the one-side may reveal a repeated key."""
+        return self.one_side == side
 
     def settle_pairs(
         self, side: int, mine: Rows, i: Int64, flags: Bool | None, theirs: Rows, j: Int64, their_flags: Bool | None
@@ -259,7 +256,11 @@ class PartitionedHashJoin(Operator):
         side, partition, position = task
         step, task[2] = self.late.unmatched_in_memory(side, partition, position)
         if task[2] < 0:
-            self.table.forget(side, partition)
+            part = self.table.parts[side][partition]
+            if not self.keeps_all(side):
+                self.table.forget(side, partition)
+            elif part.matched is not None:
+                part.matched[:] = True  # they are out
             self._retiring.popleft()
         return step
 

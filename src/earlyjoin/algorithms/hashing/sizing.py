@@ -7,7 +7,7 @@ import numpy as np
 from earlyjoin.algorithms.hashing.disk_part import Words
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, MemoryLimit, all_but, fraction_of
 
 _SMALL_BYTES = 4 * 2**20
 _SORTED_PAGES = 4
@@ -15,12 +15,20 @@ _SMALL_PAGE_BYTES = 2**14
 
 
 def split_memory(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget]:
-    """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table."""
-    limit = budget.limit
-    if limit.rows is not None:
-        pages = settings.pages_read * (settings.page_rows or PAGE_ROWS)
-        return budget.split(min(limit.rows // 4, max(pages, limit.rows // 256)) / limit.rows, least_rows=2)
-    return budget.split(1 / 4 if (limit.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8)
+    """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table.
+
+    A memory that has become so large is divided as one that was so large from the start: a state can be restored.
+    """
+
+    def reading(whole: MemoryLimit) -> MemoryLimit:
+        if whole.rows is not None:
+            pages = settings.pages_read * (settings.page_rows or PAGE_ROWS)
+            fraction = min(whole.rows // 4, max(pages, whole.rows // 256)) / whole.rows
+        else:
+            fraction = 1 / 4 if (whole.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8
+        return fraction_of(whole, fraction, least_rows=2)
+
+    return budget.part(reading), budget.part(lambda whole: all_but(whole, reading(whole)))
 
 
 def page_bytes(part: MemoryPart, words: Words | None) -> int | None:

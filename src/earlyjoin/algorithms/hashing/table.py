@@ -252,9 +252,10 @@ class PartitionedTable:
         self._open_buffer(side, partition)
         return flushed
 
-    def _open_buffer(self, side: int, partition: int) -> None:
+    def _open_buffer(self, side: int, partition: int, rows: int | None = None) -> None:
+        rows = self._buffer_rows if rows is None else rows
         self._buffers[side, partition] = FrozenBuffer(
-            self.files[side], self.next_label(), self.memory, rows=self._buffer_rows, nbytes=self._buffer_bytes
+            self.files[side], self.next_label(), self.memory, rows=rows, nbytes=self._buffer_bytes
         )
 
     def next_label(self) -> int:
@@ -329,6 +330,7 @@ class PartitionedTable:
         for side, partition in list(self._buffers):
             self.close_runs(side, partition)
         saved = Snapshot(values={"labels": self._labels, "runs": [[], []], "flags": [0, 0]})
+        saved.values["buffers"] = [[*place, buffer.room_rows] for place, buffer in self._buffers.items()]
         saved.arrays |= {name: array.copy() for name, array in self._arrays().items()}
         for side in range(2):
             for partition, part in enumerate(self.parts[side]):
@@ -363,6 +365,11 @@ class PartitionedTable:
             written.extend(DiskRun.load(saved, run, self.context.spill) for run in runs)
         for name, array in self._arrays().items():
             array[:] = saved.arrays[name]
+        for buffer in self._buffers.values():
+            buffer.discard()
+        for side, partition, rows in saved.values["buffers"]:
+            # One that found no room must not find it now: rows that are to be loaded need it.
+            self._open_buffer(side, partition, rows if self.memory.limit.rows is not None else None)
         for side in range(2):
             flags = self.files[side].flags
             if flags is not None:
@@ -370,8 +377,6 @@ class PartitionedTable:
             for partition in range(self.partitions):
                 runs = saved.values["runs"][side][partition]
                 self.runs[side][partition] = [DiskRun.load(saved, run, self.context.spill) for run in runs]
-                if self.frozen_at[side, partition] != LogicalClock.NEVER and (side, partition) not in self._buffers:
-                    self._open_buffer(side, partition)
                 self.parts[side][partition].load(saved, f"{side}-{partition}", self.files[side].key)
                 self._in_memory[side, partition] = self.parts[side][partition].live
 

@@ -92,9 +92,12 @@ class MemoryDiskTask(Task):
                 join.table.readers[1 - self.side].drop()
                 join.task_finished(self)
             return None
-        step = join.late.probe_page(self._probe, self.side, self.partition, page, before=self.started_at)
+        step = None
+        if not self._probe.over(len(page)):
+            step = join.late.probe_page(self._probe, self.side, self.partition, page, before=self.started_at)
         if self._probe.over(len(page)):
-            self._page, self._probe = self._page + 1, ChainProbe()
+            self._page = join.table.readers[1 - self.side].next_page
+            self._probe = self._probe.behind(len(page))
         return step
 
     def save(self) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def push(
 ) -> History:
     """Join two tables whose rows arrive by a schedule; reactive work begins after a silence.
 
-    The run may be stopped before its end, at ``until_s``.
+    The run is stopped after the first step that ends behind ``until_s``.
     """
     clock = CostClock(costs)
     plan = make_plan(condition, tables[0].schema, tables[1].schema)

@@ -2,8 +2,9 @@
 
 In the paper all have about as many results at first, and memory-disk tasks are said to be of advantage then. How much
 of what could be found is found at once depends on how many suspensions there are while memory fills once, and that on
-the scale; so this runs at the paper's, until a tenth of the transmission is over. Rows wait for the end of a task and
-are joined together then: results come in lumps, so their means over spans of time are held against each other.
+the scale; so the default is the paper's. Runs stop when a tenth of the transmission is over.
+Rows wait for the end of a task and are joined together then: results come in lumps, so their means over spans of time
+are held against each other.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def _run(scale: float, seed: int) -> Outcome:
         what = f"% more results of RPJ-md in the first hundredth after the first flush, {setting.title}"
         lead = _lead(md, dd, (flushed_s, flushed_s + end_s / _HUNDREDTHS))
         outcome.figures.append(Figure(what, "0 or more", lead))
-        behind = next((span for span, lead in zip(spans, leads, strict=True) if lead < 0), (_FIRST * end_s,))
+        behind_s = next((span[0] for span, lead in zip(spans, leads, strict=True) if lead < 0), _FIRST * end_s)
         what = f"% of the time over when RPJ-dd takes the lead (10: not before), {setting.title}"
-        outcome.figures.append(Figure(what, "not said", _HUNDREDTHS * behind[0] / end_s))
+        outcome.figures.append(Figure(what, "not said", _HUNDREDTHS * behind_s / end_s))
     return outcome
 
 
