@@ -24,6 +24,7 @@ from earlyjoin.local.execution import Execution
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sinks import open_sink
 from earlyjoin.local.sources.base import Source
+from earlyjoin.local.sources.once import refuse_shared
 from earlyjoin.local.sources.widening import widened
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
@@ -56,6 +57,7 @@ class Query(RunningQuery):
     ) -> None:
         super().__init__(clock if clock is not None else RealClock())
         self.options = options if options is not None else JoinOptions()
+        refuse_shared(sources)
         self.sources = tuple(widened(source) for source in sources)
         self.condition = condition
         schemas = [source.schema for source in self.sources]

@@ -40,6 +40,15 @@ class Source(ABC):
     reopening: dict[str, Any] | None = None
     """Arguments for ``open_source`` that open it again in another process; None when only the caller can."""
 
+    @property
+    def read_once(self) -> object | None:
+        """What reading uses up: two sources with the same one would take rows from each other. None: nothing."""
+        return None if self.replayable else self
+
+    def used_up(self) -> bool:
+        """Has somebody begun to read the data, which can be read only once?"""
+        return False
+
     def shuffled_blocks(self) -> tuple[list[int], int] | None:
         """Rows of each block, in the order of reading, and the seed of that order; None unless it is a random one."""
         return None

@@ -13,6 +13,7 @@ from earlyjoin.errors import EarlyJoinError, InputError, SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.local.sources.faults import first_line
 from earlyjoin.local.sources.memory import as_table
+from earlyjoin.local.sources.once import already_read, is_taken, take
 from earlyjoin.local.sources.schemas import conform, plain, project
 from earlyjoin.local.sources.slicing import Cutter
 
@@ -29,14 +30,34 @@ class IteratorSource(Source):
     replayable = False
 
     def __init__(
-        self, items: Iterable[Any], *, name: str, schema: pa.Schema | None = None, columns: Sequence[str] | None = None
+        self,
+        items: Iterable[Any],
+        *,
+        name: str,
+        schema: pa.Schema | None = None,
+        columns: Sequence[str] | None = None,
+        origin: object | None = None,
     ) -> None:
         self.name = name
         self._columns = columns
         self._items = iter(items)
+        self._origin = self._items if origin is None else origin
+        self._begun = False
         self._given = schema
         self._peeked: list[pa.Table] = []
         self._read = False
+
+    @property
+    def read_once(self) -> object | None:
+        """The iterator, or the object that gave the stream."""
+        return self._origin
+
+    def used_up(self) -> bool:
+        """Was it read, or has another source taken items from its iterator?
+
+        A new stream of an object that gave one before is another iterator: only that object knows.
+        """
+        return self._read or (not self._begun and is_taken(self._items))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -71,6 +92,9 @@ class IteratorSource(Source):
 
     def _tables(self) -> Iterator[pa.Table]:
         """The items as tables. What the iterator raises is its own failure, not a fault of the join."""
+        if not self._begun and not take(self._items):
+            raise already_read(self.name, self._items)
+        self._begun = True
         while True:
             try:
                 item = next(self._items)
@@ -96,4 +120,4 @@ def from_stream(data: Any, *, name: str, columns: Sequence[str] | None = None) -
     except (pa.ArrowException, TypeError, ValueError) as error:
         message = f"{name}: this {type(data).__name__} gives no Arrow stream of batches: {first_line(error)}"
         raise InputError(message) from error
-    return IteratorSource(reader, name=name, schema=schema, columns=columns)
+    return IteratorSource(reader, name=name, schema=schema, columns=columns, origin=data)

@@ -72,6 +72,15 @@ class SimulatedSource(Source):
         self.bytes_hint = inner.bytes_hint
         self.replayable = inner.replayable
 
+    @property
+    def read_once(self) -> object | None:
+        """That of the input behind the network."""
+        return self.inner.read_once
+
+    def used_up(self) -> bool:
+        """As the input behind the network says."""
+        return self.inner.used_up()
+
     def schedule(self, size: BatchRows, start_row: int = 0) -> Iterator[tuple[float, pa.RecordBatch]]:
         """Every batch with the seconds from the start at which it arrives; ``start_row`` does not move the times."""
         cutter = Cutter(size)

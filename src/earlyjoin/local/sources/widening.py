@@ -27,6 +27,15 @@ class _Widened(Source):
         self.rows_hint, self.bytes_hint = inner.rows_hint, inner.bytes_hint
         self.live, self.replayable, self.reopening = inner.live, inner.replayable, inner.reopening
 
+    @property
+    def read_once(self) -> object | None:
+        """That of the input."""
+        return self._inner.read_once
+
+    def used_up(self) -> bool:
+        """As the input says."""
+        return self._inner.used_up()
+
     def shuffled_blocks(self) -> tuple[list[int], int] | None:
         """Those of the input."""
         return self._inner.shuffled_blocks()
