@@ -108,7 +108,9 @@ class BoundAggregate:
     def __init__(self, name: str, kind: Aggregate, type_: pa.DataType | None) -> None:
         self.name = name
         self.kind = kind
-        self._integers = type_ is not None and bool(pa.types.is_integer(type_) or pa.types.is_boolean(type_))
+        self._integers = type_ is not None and bool(
+            pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
+        )
         numbers = type_ is not None and (self._integers or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
         if kind is not Aggregate.COUNT and not numbers:
             raise InputError(f"aggregate {name!r}: {kind} needs numbers, and its expression gives {type_}")
@@ -180,6 +182,8 @@ class Expressions:
             found = [column.combine_chunks() for column in table.columns]
         else:
             found = [batch.column(name) for name in self._plain]
+        # a column of an input without rows: nulls of no type in particular
+        found = [column.cast(pa.int64()) if pa.types.is_null(column.type) else column for column in found]
         each = iter(found)
         return [None if one.expression is None else next(each) for one in self._asked.values()]
 

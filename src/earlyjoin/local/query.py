@@ -23,6 +23,7 @@ from earlyjoin.local import explaining, pausing
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sinks import open_sink
+from earlyjoin.local.sources.adapting import adapted
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.once import refuse_shared
 from earlyjoin.local.sources.widening import widened
@@ -58,7 +59,7 @@ class Query(RunningQuery):
         super().__init__(clock if clock is not None else RealClock())
         self.options = options if options is not None else JoinOptions()
         refuse_shared(sources)
-        self.sources = tuple(widened(source) for source in sources)
+        self.sources = adapted([widened(source) for source in sources], condition)
         self.condition = condition
         schemas = [source.schema for source in self.sources]
         self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)

@@ -37,6 +37,9 @@ class Source(ABC):
     replayable: bool = True
     """False when the rows can be read only once (an iterator): a resumed query must be given the rest."""
 
+    untyped: bool = False
+    """True when there are no rows, so that columns of type null may become any type."""
+
     reopening: dict[str, Any] | None = None
     """Arguments for ``open_source`` that open it again in another process; None when only the caller can."""
 

@@ -30,8 +30,9 @@ class CsvSource(Source):
     """Rows of CSV files with a header line each.
 
     The types are inferred from the first block of the first file with rows and imposed on all the rest;
-    ``types`` overrides them column by column. An empty field is null in every column, as Spark and DuckDB have it; a
-    quoted empty field is an empty string. ``start_row`` has to parse what it skips.
+    ``types`` overrides them column by column. Without any row they are null, and fit any other input. An empty field is
+    null in every column, as Spark and DuckDB have it; a quoted empty field is an empty string. ``start_row`` has to
+    parse what it skips.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class CsvSource(Source):
                 raise InputError(unknown_column(column, dialect.header, f"types: {first}"))
         for file, other in self._dialects:
             _same_columns(file, other.header, first, dialect.header)
-        self.schema = project(nulls_as_text(self._infer()), columns, first)
+        self.schema = project(self._infer(), columns, first)
         if not any(file.lower().endswith(COMPRESSED) for file in files):
             self.bytes_hint = sum(os.path.getsize(file) for file in files)
 
@@ -95,14 +96,21 @@ class CsvSource(Source):
             yield held
 
     def _infer(self) -> pa.Schema:
-        """From the first file with values; files may have a header and no more."""
+        """From the first file with values; files may have a header and no more.
+
+        Without any row the columns are nulls, which compare with whatever type the other input has.
+        """
+        rows = False
         for file, dialect in self._dialects:
             if not dialect.bare:
                 with self._reader(file, dialect, None) as reader:
                     if not all(pa.types.is_null(field.type) or field.name in self._given for field in reader.schema):
-                        return reader.schema
-        header = self._dialects[0][1].header
-        return pa.schema([(column, self._given.get(column, pa.string())) for column in header])
+                        return nulls_as_text(reader.schema)
+                    rows = rows or _has_rows(reader)
+        unknown = pa.string() if rows else pa.null()
+        if not rows:
+            self.untyped, self.rows_hint = True, 0
+        return pa.schema([(column, self._given.get(column, unknown)) for column in self._dialects[0][1].header])
 
     @contextmanager
     def _reader(self, file: str, dialect: Dialect, schema: pa.Schema | None) -> Iterator[Any]:
@@ -145,6 +153,13 @@ class CsvSource(Source):
 def _header(file: str, delimiter: str) -> Dialect | None:
     with opening(file, "CSV"):
         return read_header(file, delimiter)
+
+
+def _has_rows(reader: Any) -> bool:
+    try:
+        return any(batch.num_rows for batch in reader)
+    except pa.ArrowInvalid:
+        return True  # something is there; what is wrong with it is told when it is read
 
 
 def _same_columns(file: str, header: Sequence[str], first: str, expected: Sequence[str]) -> None:
