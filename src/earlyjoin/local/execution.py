@@ -144,6 +144,10 @@ class Execution:
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
+        if not self.stop_asked:
+            for source in self.sources:
+                if source.files is not None:
+                    source.files.check_all()
 
     def set_memory(self, limit: MemoryLimit) -> None:
         """Change the limit, at once or as soon as what is held fits."""

@@ -59,6 +59,8 @@ def save(
             },
             "names": list(query.plan.names),
             "sources": [source.reopening for source in query.sources],
+            "files": [None if source.files is None else source.files.to_values() for source in query.sources],
+            "rows_known": [source.rows_hint for source in query.sources],
             "rows_taken": list(execution.rows_taken),
             "ended": list(execution.ended),
             "reading": execution.reading.to_values() if execution.reading is not None else None,
@@ -85,6 +87,12 @@ def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.
                 f"input {source.name!r} has other columns than when the query was paused: "
                 f"{_columns(source.schema)} instead of {_columns(expected)}"
             )
+        rows, before = source.rows_hint, snapshot.values["rows_known"][side]
+        if rows != before:
+            raise SnapshotError(
+                f"input {source.name!r} has {_count(rows)}, and had {_count(before)} when the query was paused; "
+                "give it as it was, or start the join again"
+            )
     values = snapshot.values
     execution.rows_taken[:] = values["rows_taken"]
     execution.ended[:] = values["ended"]
@@ -102,6 +110,10 @@ def _take_over(counters: Counters, other: Counters) -> None:
     """Counters are shared by reference: change them in place."""
     for name in Counters.__slots__:
         setattr(counters, name, getattr(other, name))
+
+
+def _count(rows: int | None) -> str:
+    return "an unknown number of rows" if rows is None else f"{rows:,} rows"
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -12,6 +12,7 @@ from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.sources import open_source
 from earlyjoin.local.sources.base import Source
+from earlyjoin.local.sources.watching import compare, compare_lists, compare_moved
 from earlyjoin.predicates import saved
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock
@@ -48,9 +49,17 @@ def resume(
 
 
 def _reopened(snapshot: Snapshot, side: int, name: str, given: Any | None) -> Source:
-    if given is None:
-        reopening = snapshot.values["sources"][side]
-        if reopening is None:
-            raise SnapshotError(f"the {name} input was not a file: pass it again to resume")
-        return open_source(**reopening)
-    return open_source(given, name=name)
+    saved = snapshot.values["files"][side]
+    if given is not None:
+        source = open_source(given, name=name)
+        if saved is not None and source.files is not None:
+            compare_moved(saved, source.files, name)
+        return source
+    reopening = snapshot.values["sources"][side]
+    if reopening is None:
+        raise SnapshotError(f"the {name} input was not a file: pass it again to resume")
+    compare(saved, name)
+    source = open_source(**reopening)
+    assert source.files is not None
+    compare_lists(saved, source.files, name)
+    return source

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import SnapshotError
 
-FORMAT = 3
+FORMAT = 4
 _MANIFEST = "snapshot.json"
 
 

@@ -50,6 +50,7 @@ class _Adapted(Source):
         self.name, self.schema = inner.name, schema
         self.rows_hint, self.bytes_hint = inner.rows_hint, inner.bytes_hint
         self.live, self.replayable, self.reopening = inner.live, inner.replayable, inner.reopening
+        self.files = inner.files
 
     @property
     def read_once(self) -> object | None:

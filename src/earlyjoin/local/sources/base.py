@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from earlyjoin.local.sources.watching import WatchedFiles
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRows:
@@ -37,6 +39,8 @@ class Source(ABC):
     replayable: bool = True
     """False when the rows can be read only once (an iterator): a resumed query must be given the rest."""
 
+    files: WatchedFiles | None = None
+    """The files it comes from, as they were when it was opened."""
     untyped: bool = False
     """True when there are no rows, so that columns of type null may become any type."""
 

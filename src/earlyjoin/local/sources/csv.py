@@ -21,6 +21,7 @@ from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, project, unknown_column
 from earlyjoin.local.sources.slicing import Cutter
+from earlyjoin.local.sources.watching import WatchedFiles
 
 BLOCK_BYTES = 1 << 20
 """Read and parsed at a time; the types of the columns are inferred from the first block."""
@@ -34,6 +35,8 @@ class CsvSource(Source):
     null in every column, as Spark and DuckDB have it; a quoted empty field is an empty string. ``start_row`` has to
     parse what it skips.
     """
+
+    files: WatchedFiles
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class CsvSource(Source):
                 f"{name}: the delimiter must be one character, no quote and no line end; got {delimiter!r}"
             )
         self._delimiter = delimiter
+        self.files = WatchedFiles(files)
         self._dialects = [(file, dialect) for file in files if (dialect := _header(file, delimiter)) is not None]
         if not self._dialects:
             raise InputError(f"{name}: is empty: a CSV file needs at least a header line")
@@ -72,8 +76,9 @@ class CsvSource(Source):
         cutter = Cutter(size, start_row)
         for file, dialect in self._dialects:
             if dialect.bare:
+                self.files.check(file)
                 continue
-            with self._reader(file, dialect, self.schema) as reader:
+            with self.files.reading(file), self._reader(file, dialect, self.schema) as reader:
                 for batch in self._closed(file, dialect, self._explained(file, dialect, reader)):
                     yield from cutter.cut(conform(batch, self.schema, file))
 

@@ -14,6 +14,7 @@ from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.schemas import conform, merged, project
 from earlyjoin.local.sources.slicing import Cutter
+from earlyjoin.local.sources.watching import WatchedFiles
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -27,9 +28,12 @@ class IpcSource(Source):
     reads one narrow column of what it skips; a stream has to be read from its beginning.
     """
 
+    files: WatchedFiles
+
     def __init__(self, files: Sequence[str], *, name: str, columns: Sequence[str] | None = None) -> None:
         self.name = name
         self._files = list(files)
+        self.files = WatchedFiles(files)
         schemas = []
         for file in self._files:
             with opening(file, "Arrow IPC"), _opened(file) as reader:
@@ -47,7 +51,7 @@ class IpcSource(Source):
                 yield from cutter.cut(conform(batch, self.schema, file))
 
     def _stored(self, file: str, cutter: Cutter) -> Iterator[pa.RecordBatch]:
-        with reading(file, "Arrow IPC"), _opened(file, self.schema.names) as reader:
+        with self.files.reading(file), reading(file, "Arrow IPC"), _opened(file, self.schema.names) as reader:
             if not hasattr(reader, "get_batch"):
                 yield from reader
                 return

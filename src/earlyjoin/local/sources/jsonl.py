@@ -21,6 +21,7 @@ from earlyjoin.local.sources.jsonl_parser import LineParser
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, plain, project
 from earlyjoin.local.sources.slicing import Cutter
+from earlyjoin.local.sources.watching import WatchedFiles
 
 BLOCK_BYTES = 1 << 20
 """Read and parsed at a time; the columns and their types are inferred from the first block."""
@@ -34,6 +35,8 @@ class JsonLinesSource(Source):
     fields that come later. ``start_row`` has to parse what it skips.
     """
 
+    files: WatchedFiles
+
     def __init__(
         self,
         files: Sequence[str],
@@ -44,6 +47,7 @@ class JsonLinesSource(Source):
     ) -> None:
         self.name = name
         self._files = list(files)
+        self.files = WatchedFiles(files)
         self._given = parse_types(types)
         self._parser = LineParser(self._infer(), "error")
         self.schema = project(self._parser.schema, columns, name)
@@ -55,7 +59,7 @@ class JsonLinesSource(Source):
         cutter = Cutter(size, start_row)
         for file in self._files:
             lines = 0
-            with reading(file, "JSON"):
+            with self.files.reading(file), reading(file, "JSON"):
                 for block in _blocks(file):
                     batches = self._parsed(file, lines, block).to_batches() if block.strip() else []
                     lines += block.count(b"\n")

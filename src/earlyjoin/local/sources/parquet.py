@@ -23,6 +23,7 @@ from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.schemas import conform, merged, project
 from earlyjoin.local.sources.slicing import Cutter, gather
+from earlyjoin.local.sources.watching import WatchedFiles
 
 BUFFER_BYTES = 1 << 20
 """Read at a time from each column."""
@@ -40,6 +41,8 @@ class ParquetSource(Source):
     random order fixed by ``seed`` (rows keep their order inside a row group); ``start_row`` then counts in that order.
     """
 
+    files: WatchedFiles
+
     def __init__(
         self,
         files: Sequence[str],
@@ -53,6 +56,7 @@ class ParquetSource(Source):
             raise InputError(f"{name}: order must be 'stored' or 'shuffled', got {order!r}")
         self.name = name
         self._files = list(files)
+        self.files = WatchedFiles(files)
         self._order = order
         self._seed = seed
         self._footers: list[Any] = []
@@ -90,7 +94,7 @@ class ParquetSource(Source):
         first = next(units, None)
         if first is None:
             return
-        reader = _Reader(self._files, self._footers, self._columns)
+        reader = _Reader(self._files, self._footers, self._columns, self.files)
         try:
             pieces = (cut for piece in reader.read(first[0], [first[1]], size.first) for cut in cutter.cut(piece))
             for batch in gather(pieces, size):
@@ -136,16 +140,17 @@ class ParquetSource(Source):
 class _Reader:
     """Keeps the file that is being read open, with the footer that is known already."""
 
-    def __init__(self, files: list[str], footers: list[Any], columns: list[str] | None) -> None:
+    def __init__(self, files: list[str], footers: list[Any], columns: list[str] | None, watched: WatchedFiles) -> None:
         self._files = files
         self._footers = footers
         self._columns = columns
+        self._watched = watched
         self._at: int | None = None
         self._open: Any = None
 
     def read(self, file: int, groups: list[int], rows: int) -> Iterator[pa.RecordBatch]:
         name = self._files[file]
-        with reading(name, "Parquet"):
+        with self._watched.reading(name), reading(name, "Parquet"):
             if self._at != file:
                 self._turn_to(file)
             for batch in self._open.iter_batches(rows, row_groups=groups, columns=self._columns, use_threads=True):

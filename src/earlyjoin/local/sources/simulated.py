@@ -71,6 +71,7 @@ class SimulatedSource(Source):
         self.rows_hint = inner.rows_hint
         self.bytes_hint = inner.bytes_hint
         self.replayable = inner.replayable
+        self.files = inner.files
 
     @property
     def read_once(self) -> object | None:
