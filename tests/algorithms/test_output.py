@@ -235,7 +235,33 @@ def test_many_words_against_a_small_dictionary() -> None:
 
 
 def test_unknown_join_type() -> None:
-    with pytest.raises(
-        InputError, match="unknown join type 'outer'; choose one of: inner, left, right, full, semi, anti"
-    ):
-        make_plan(ej.equal("k"), LEFT, RIGHT, how="outer")
+    with pytest.raises(InputError, match=r"unknown join type 'sideways'; choose one of: inner, left \(left_outer\), right"):
+        make_plan(ej.equal("k"), LEFT, RIGHT, how="sideways")
+    with pytest.raises(InputError, match="a 'cross' join has no condition"):
+        make_plan(ej.equal("k"), LEFT, RIGHT, how="cross")
+
+
+@pytest.mark.parametrize(
+    ("spellings", "kind"),
+    [
+        (("inner", "INNER", "Inner"), JoinType.INNER),
+        (("left", "leftouter", "left_outer", "LEFT OUTER"), JoinType.LEFT),
+        (("right", "rightouter", "right_outer"), JoinType.RIGHT),
+        (("outer", "full", "fullouter", "full_outer", "FULL_OUTER"), JoinType.FULL),
+        (("semi", "leftsemi", "left_semi"), JoinType.SEMI),
+        (("anti", "leftanti", "left_anti", "Left_Anti"), JoinType.ANTI),
+    ],
+)
+def test_spellings_of_join_types(spellings: tuple[str, ...], kind: JoinType) -> None:
+    for spelling in spellings:
+        assert make_plan(ej.equal("k"), LEFT, RIGHT, how=spelling).how is kind
+
+
+def test_names_that_differ_in_case_only() -> None:
+    left, right = pa.schema([("k", pa.int64()), ("id", pa.int64())]), pa.schema([("K", pa.int64()), ("ID", pa.int64())])
+    exact = make_plan(ej.equal("k", "K"), left, right)
+    assert exact.output.schema.names == ["k", "id", "K", "ID"]
+    folded = make_plan(ej.equal("k", "K"), left, right, ignore_case=True)
+    assert folded.output.schema.names == ["k", "id", "K_right", "ID_right"]
+    with pytest.raises(InputError, match="'id', 'ID_RIGHT', 'ID_right', which differ in case only|'ID_RIGHT', 'ID_right'"):
+        make_plan(ej.equal("k", "K"), left.append(pa.field("ID_RIGHT", pa.int8())), right, ignore_case=True)

@@ -364,7 +364,8 @@ def test_bad_arguments() -> None:
     for arguments, message in [
         ({"on": "x"}, "x"),
         ({"on": []}, "at least one"),
-        ({"on": "k", "how": "outer"}, "unknown join type"),
+        ({"on": "k", "how": "sideways"}, "unknown join type"),
+        ({"on": "k", "how": "cross"}, "a 'cross' join has no condition"),
         ({"on": "k", "algorithm": "magic"}, "unknown algorithm 'magic'.*shj"),
         ({"on": "k", "memory": "lots"}, "is not a size"),
         ({"on": "k", "memory": "1kB"}, "too small"),

@@ -141,8 +141,8 @@ def test_refused_inputs() -> None:
         ej.multi_join({"a": A}, on="x")
     with pytest.raises(InputError, match="'' is not a name"):
         ej.multi_join({"a": A, "": B}, on="x")
-    with pytest.raises(InputError, match="unknown join type 'outer'"):
-        ej.multi_join(INPUTS, on="x", how="outer")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown join type 'sideways'"):
+        ej.multi_join(INPUTS, on="x", how="sideways")
     with pytest.raises(InputError, match="reading ratio '1:1' is for 2 inputs, there are 3"):
         ej.multi_join(INPUTS, on=["a.x = b.x", "b.x = c.z"], reading="1:1")
     many = {f"t{number}": A for number in range(17)}

@@ -45,32 +45,37 @@ class OutputSchema:
         *,
         shared: Sequence[str] = (),
         suffixes: tuple[str, str] = DEFAULT_SUFFIXES,
+        ignore_case: bool = False,
     ) -> OutputSchema:
         """The output of joining two inputs.
 
         Columns named in ``shared`` (keys joined as ``on="k"``) appear once: the right one in a right join, in a full
         join whichever side has the row, else the left one. A name that both sides have gets the side's suffix. Semi
-        and anti joins give the left columns alone.
+        and anti joins give the left columns alone. ``ignore_case`` takes names that differ in case only for the same,
+        as Spark does.
         """
         if not how.gives_pairs:
             return cls([OutputColumn(field, (position, None)) for position, field in enumerate(left)])
-        clashing = (set(left.names) & set(right.names)) - set(shared)
+        same = str.lower if ignore_case else str
+        once = {same(name) for name in shared}
+        clashing = ({same(name) for name in left.names} & {same(name) for name in right.names}) - once
         columns = []
         for position, field in enumerate(left):
             nullable = field.nullable or how in (JoinType.RIGHT, JoinType.FULL)
-            if field.name in shared:
-                columns.append(_shared_column(how, position, field, right))
+            if same(field.name) in once:
+                other = next(at for at, name in enumerate(right.names) if same(name) == same(field.name))
+                columns.append(_shared_column(how, position, field, other, right.field(other)))
             else:
-                name = field.name + (suffixes[0] if field.name in clashing else "")
+                name = field.name + (suffixes[0] if same(field.name) in clashing else "")
                 columns.append(OutputColumn(pa.field(name, field.type, nullable), (position, None)))
         for position, field in enumerate(right):
-            if field.name in shared:
+            if same(field.name) in once:
                 continue
             nullable = field.nullable or how in (JoinType.LEFT, JoinType.FULL)
-            name = field.name + (suffixes[1] if field.name in clashing else "")
+            name = field.name + (suffixes[1] if same(field.name) in clashing else "")
             columns.append(OutputColumn(pa.field(name, field.type, nullable), (None, position)))
         advice = f"choose other suffixes than {suffixes!r} or rename a column"
-        _check_names([column.field.name for column in columns], advice)
+        _check_names([column.field.name for column in columns], advice, ignore_case=ignore_case)
         return cls(columns)
 
     @classmethod
@@ -145,16 +150,14 @@ class OutputSchema:
         return column.position[side] if first == side else None
 
 
-def _shared_column(how: JoinType, position: int, field: pa.Field, right: pa.Schema) -> OutputColumn:
-    """A key that both sides have under one name. Only a full join has to mix the values of both sides."""
-    other = right.get_field_index(field.name)
+def _shared_column(how: JoinType, position: int, left: pa.Field, other: int, right: pa.Field) -> OutputColumn:
+    """A key that both sides have under one name, the left one. Only a full join mixes the values of both sides."""
     if how is JoinType.FULL:
-        type_ = _merged_type(field.type, right.field(other).type)
-        nullable = field.nullable or right.field(other).nullable
-        return OutputColumn(pa.field(field.name, type_, nullable), (position, other))
+        type_ = _merged_type(left.type, right.type)
+        return OutputColumn(pa.field(left.name, type_, left.nullable or right.nullable), (position, other))
     if how is JoinType.RIGHT:
-        return OutputColumn(right.field(other).remove_metadata(), (None, other))
-    return OutputColumn(field.remove_metadata(), (position, None))
+        return OutputColumn(right.remove_metadata().with_name(left.name), (None, other))
+    return OutputColumn(left.remove_metadata(), (position, None))
 
 
 def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
@@ -191,7 +194,15 @@ def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
         ) from error
 
 
-def _check_names(names: list[str], advice: str) -> None:
+def _check_names(names: list[str], advice: str, *, ignore_case: bool = False) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"the joined row would have two columns named {twice[0]!r}; {advice}")
+    if ignore_case:
+        folded = [name.lower() for name in names]
+        alike = [name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1]
+        if alike:
+            raise InputError(
+                f"the joined row would have columns {', '.join(map(repr, alike))}, which differ in case only, and "
+                f"Spark takes no notice of case (spark.sql.caseSensitive is false); {advice}"
+            )

@@ -38,16 +38,22 @@ def make_plan(
     *,
     how: str | JoinType = JoinType.INNER,
     suffixes: tuple[str, str] = DEFAULT_SUFFIXES,
+    ignore_case: bool = False,
 ) -> Plan:
-    """Bind a condition to two inputs, or raise InputError / UnsupportedError naming what does not fit."""
-    kind = _join_type(how)
+    """Bind a condition to two inputs, or raise InputError / UnsupportedError naming what does not fit.
+
+    ``ignore_case``: names of output columns that differ in case only clash. The condition names columns as they are.
+    """
+    kind = JoinType.named(how)
     for side, schema in enumerate((left, right)):
         _check_kept(schema, input_text(side))
     bound = bind(condition, left, right)
-    output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes)
+    output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes, ignore_case=ignore_case)
     joined_row = output
     if not kind.gives_pairs and bound.filters:  # else nobody looks at it, and its names may clash
-        joined_row = OutputSchema.of(left, right, JoinType.INNER, shared=bound.shared, suffixes=suffixes)
+        joined_row = OutputSchema.of(
+            left, right, JoinType.INNER, shared=bound.shared, suffixes=suffixes, ignore_case=ignore_case
+        )
     for filter_ in bound.filters:
         filter_.bind(joined_row.schema)
     return Plan(schemas=(left, right), condition=bound, output=output, joined_row=joined_row, how=kind)
@@ -60,7 +66,7 @@ def make_multi_plan(
     names = condition.inputs
     if len(schemas) != len(names):
         raise InputError(f"the condition is about {len(names)} inputs ({', '.join(names)}), got {len(schemas)}")
-    if _join_type(how) is not JoinType.INNER:
+    if JoinType.named(how) is not JoinType.INNER:
         raise UnsupportedError(
             f"many inputs have an inner join only, not a {how} join; chain joins of two inputs instead: "
             f"join(join(a, b, on=..., how={str(how)!r}), c, on=..., how={str(how)!r})"
@@ -70,13 +76,6 @@ def make_multi_plan(
     bound = condition.bind(schemas)
     output = OutputSchema.of_many(names, schemas, shared=bound.shared)
     return Plan(schemas=tuple(schemas), condition=bound, output=output, joined_row=output, names=names)
-
-
-def _join_type(how: str | JoinType) -> JoinType:
-    try:
-        return JoinType(how)
-    except ValueError:
-        raise InputError(f"unknown join type {how!r}; choose one of: {', '.join(JoinType)}") from None
 
 
 def _check_kept(schema: pa.Schema, input_: str) -> None:

@@ -6,6 +6,8 @@ import argparse
 from typing import NoReturn
 
 from earlyjoin import __version__
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.errors import InputError
 
 EXIT_DONE, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -167,8 +169,9 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     add("--intersect", action="append", metavar="RECT=RECT", help="rectangles x1,y1,x2,y2 that intersect")
     add("--near", action="append", metavar="X,Y=X,Y:EPS", help="points at most EPS apart, in any number of columns")
     add("--null-safe", action="store_true", help="--on: null equals null")
-    how = ("inner", "left", "right", "full", "semi", "anti")
-    add("--how", choices=how, default="inner", metavar="TYPE", help=f"{', '.join(how)} (default inner)")
+    how = ", ".join(JoinType)
+    text = f"{how} (default inner); Spark's other names too, such as left_outer"
+    add("--how", type=_join_type, default="inner", metavar="TYPE", help=text)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
@@ -231,6 +234,13 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add(
         "--packet-rows", type=_positive, default=1000, metavar="N", help="rows in a packet of --arrivals (default 1000)"
     )
+
+
+def _join_type(text: str) -> str:
+    try:
+        return JoinType.named(text).value
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _rows(text: str) -> int:
