@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from earlyjoin.algorithms.aggregates import AggregateOf
 from earlyjoin.algorithms.options import GivenOptions
+from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.errors import InputError
 from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.local.options import Driving, JoinOptions
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from earlyjoin.spark.query import Query as SparkQuery
 
 On = str | Condition | Sequence["str | tuple[str, str] | Condition"]
-JoinTypeName = Literal["inner", "left", "right", "full", "semi", "anti"]
 Engine = Literal["auto", "local", "spark"]
+_WAIT_MS = 25.0
 
 
 def join(
@@ -34,15 +35,15 @@ def join(
     right: Any,
     on: On,
     *,
-    how: JoinTypeName = "inner",
+    how: str = "inner",
     algorithm: str = "auto",
     options: GivenOptions = None,
     memory: str | int | MemoryLimit | None = None,
     suffixes: tuple[str, str] = ("", "_right"),
     reading: str = "auto",
     driving: Driving = "auto",
-    wait_ms: float = 25.0,
-    batch_rows: int = 65536,
+    wait_ms: float = _WAIT_MS,
+    batch_rows: int = DEFAULT_OUTPUT_ROWS,
     spill_directory: str | os.PathLike[str] | None = None,
     seed: int = 0,
     aggregates: Mapping[str, AggregateOf] | None = None,
@@ -58,9 +59,9 @@ def join(
     pairs, or a predicate such as ``equal("a") & band("t", eps=5)``. Nothing is read before the result is asked for.
 
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
-    ``how`` is inner, left, right, full, semi or anti. ``algorithm`` is "auto" or a name from
-    ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name: ``{"fan_in": 4}``; ``earlyjoin
-    algorithms`` lists them.
+    ``how`` is inner, left, right, full, semi or anti, in any of Spark's spellings ("left_outer", "OUTER").
+    ``algorithm`` is "auto" or a name from ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name:
+    ``{"fan_in": 4}``; ``earlyjoin algorithms`` lists them.
 
     ``aggregates`` are sums, means and counts over the result, such as ``{"revenue": earlyjoin.sum("price")}``:
     ``query.estimates`` has them with an interval while the join runs, and exactly at its end. ``estimator="paper"``
@@ -68,6 +69,8 @@ def join(
 
     Spark DataFrames are joined on Spark, as are paths and names of tables with ``engine="spark"`` (``master`` says
     where a new session runs). The result has the same face and ``to_df()``; options of the local engine are refused.
+    Names of columns are taken as Spark takes them, by default without regard to case: ``on="K"`` finds ``k``, and
+    ``id`` clashes with ``ID``, so that it gets a suffix.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"id": [1, 2], "item": ["pen", "ink"]})
@@ -84,6 +87,8 @@ def join(
             options=(options, None),
             aggregates=(aggregates, None),
             estimator=(estimator, "honest"),
+            wait_ms=(wait_ms, _WAIT_MS),
+            batch_rows=(batch_rows, DEFAULT_OUTPUT_ROWS),
         )
         query = _join_on_spark(left, right, condition_of(on), how, memory, suffixes, seed, clock, master)
         return cast(Query, query)
@@ -113,14 +118,14 @@ def multi_join(
     on: MultiOn,
     *,
     null_safe: bool = False,
-    how: Literal["inner"] = "inner",
+    how: str = "inner",
     algorithm: str = "auto",
     options: GivenOptions = None,
     memory: str | int | MemoryLimit | None = None,
     reading: str = "auto",
     driving: Driving = "auto",
-    wait_ms: float = 25.0,
-    batch_rows: int = 65536,
+    wait_ms: float = _WAIT_MS,
+    batch_rows: int = DEFAULT_OUTPUT_ROWS,
     spill_directory: str | os.PathLike[str] | None = None,
     seed: int = 0,
     clock: Clock | None = None,

@@ -6,7 +6,14 @@ code 2), the others report what happened while running (exit code 1).
 
 
 class EarlyJoinError(Exception):
-    """Base of every error that earlyjoin raises on purpose."""
+    """Base of every error that earlyjoin raises on purpose.
+
+    ``command`` is the message in the words of the command line, where those differ from Python's.
+    """
+
+    def __init__(self, *message: object, command: str | None = None) -> None:
+        super().__init__(*message)
+        self.command = command
 
 
 class InputError(EarlyJoinError):

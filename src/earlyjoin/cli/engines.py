@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +16,10 @@ from earlyjoin.errors import InputError
 from earlyjoin.local.query import Query
 from earlyjoin.local.sinks import check_target as check_file
 from earlyjoin.local.sources.paths import find_files
-from earlyjoin.spark import sinks
 from earlyjoin.spark.inputs import FORMATS, format_of
 from earlyjoin.spark.session import INSTALL, missing_java
+from earlyjoin.spark.targets import FORMATS as DIRECTORIES
+from earlyjoin.spark.targets import Target
 from earlyjoin.state.budget import format_bytes
 
 SMALL_BYTES = 256 * 2**20
@@ -81,7 +83,7 @@ def spark_query(options: argparse.Namespace) -> Query:
     from earlyjoin.spark.inputs import open_frame
     from earlyjoin.spark.options import SparkOptions
     from earlyjoin.spark.query import Query as SparkQuery
-    from earlyjoin.spark.session import start_session
+    from earlyjoin.spark.session import active_session, start_session
 
     settings: dict[str, Any] = {"how": options.how, "memory": options.memory, "seed": options.seed}
     if options.suffixes is not None:
@@ -90,9 +92,11 @@ def spark_query(options: argparse.Namespace) -> Query:
     condition = condition_of(options)
     if options.output is not None and not options.explain:
         if writes_directory(options):
-            sinks.check_target(options.output, overwrite=options.overwrite)
+            Target.of(options.output, overwrite=options.overwrite).check()
         else:
             check_file(options.output, overwrite=options.overwrite)
+    if not options.quiet and not options.json and active_session() is None:
+        print("earlyjoin: starting Spark ...", file=sys.stderr, flush=True)
     session = start_session(options.master, quiet=os.environ.get("EARLYJOIN_DEBUG", "0") in ("", "0"))
     frames = []
     for side, name in enumerate(("left", "right")):
@@ -109,11 +113,10 @@ def spark_query(options: argparse.Namespace) -> Query:
 
 def writes_directory(options: argparse.Namespace) -> bool:
     """Does Spark write the output by itself? Other formats, and a few rows, come through this process into a file."""
-    return (
-        options.output is not None
-        and options.limit is None
-        and Path(options.output.rstrip("/")).suffix.lower() in sinks.FORMATS
-    )
+    if options.output is None or options.limit is not None:
+        return False
+    ending = Path(options.output.rstrip("/")).suffix.lower()
+    return not ending or ending in DIRECTORIES
 
 
 class SparkDirectory(Output):
@@ -136,7 +139,8 @@ class SparkDirectory(Output):
         return f"{self.rows:,} rows written to {self._path!r}"
 
     def keep_partial(self) -> str:
-        return "Spark's output was not complete, and nothing was kept"
+        kept = f"; {self._path!r} is as it was before" if self._overwrite and Path(self._path).exists() else ""
+        return f"Spark had not written all rows, and nothing of them was kept{kept}"
 
 
 def _local_only(options: argparse.Namespace) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from earlyjoin.state.budget import format_bytes
 from earlyjoin.state.life import Progress
 
 if TYPE_CHECKING:
@@ -137,6 +138,9 @@ class Wording:
     def now(self) -> str:
         """The line as it should be now."""
         progress = self._query.progress
+        writing = getattr(self._query, "writing", None)
+        if writing is not None and not progress.rows_out:
+            return written(progress.seconds, writing.target.nbytes)
         self._recent.append((progress.seconds, progress.rows_out))
         while len(self._recent) > 2 and self._recent[1][0] <= progress.seconds - _RATE_OVER_S:
             self._recent.popleft()
@@ -149,6 +153,15 @@ class Wording:
         estimates = [f"{name} {estimated(one)}" for name, one in progress.estimates.items() if one is not None]
         found = [f"{progress.rows_out:,} rows", f"{short(rate)}/s", progress.phase.value]
         return " · ".join([*found, *inputs, memory, *whole, *estimates])
+
+
+def written(seconds: float, nbytes: int | None) -> str:
+    """A writer of Spark's at work: it tells how many rows there were at its end.
+
+    >>> written(12.3, 143_000_000)
+    'bulk · 12 s · 143.0 MB written'
+    """
+    return " · ".join(["bulk", f"{seconds:.0f} s", *([f"{format_bytes(nbytes)} written"] if nbytes else [])])
 
 
 def short(number: float) -> str:

@@ -28,9 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _end(EXIT_INTERRUPTED, "aborted; nothing was kept")
     except InputError as error:
-        return _end(EXIT_BAD_INPUT, str(error))
+        return _end(EXIT_BAD_INPUT, error.command or str(error))
     except EarlyJoinError as error:
-        return _end(EXIT_FAILED, str(error))
+        return _end(EXIT_FAILED, error.command or str(error))
     except Exception as error:
         return _end(EXIT_FAILED, f"internal error: {type(error).__name__}: {error}")
 

@@ -70,7 +70,10 @@ def choose_bulk(plan: Plan, sides: Sides, options: SparkOptions) -> Bulk:
     from earlyjoin.spark.bulk_equality import SparkJoin
     from earlyjoin.spark.bulk_keyed import KeyedJoin
     from earlyjoin.spark.bulk_partitioned import PartitionedJoin
+    from earlyjoin.spark.keys import spark_alone
 
+    if spark_alone(plan) is not None:
+        return SparkJoin(plan, sides)
     if bands(plan):
         return BandedJoin(plan, sides, options)
     if plan.condition.driver(Capability.HASHABLE) is None:

@@ -29,6 +29,7 @@ from earlyjoin.predicates.base import LEFT, RIGHT, Capability
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
+from earlyjoin.spark.keys import spark_alone
 from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.plain_files import files_here, has_one_meaning, read_files
 from earlyjoin.spark.scans import Computed, Planned
@@ -43,6 +44,8 @@ _COPIES = 2
 
 def left_to_spark(plan: Plan) -> str | None:
     """Why inputs of any size are not joined in the driver; None when small ones are."""
+    if (alone := spark_alone(plan)) is not None:
+        return alone
     if plan.condition.driver(Capability.HASHABLE) is not None and len(plan.condition.parts) == 1:
         return "Spark joins on an equality itself, and sends a small side to every task"
     return None

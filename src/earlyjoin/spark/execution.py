@@ -19,6 +19,7 @@ from earlyjoin.spark.driver_join import DriverJoin, left_to_spark, too_large
 from earlyjoin.spark.early import Early
 from earlyjoin.spark.exclusion import NO_TAG
 from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.keys import spark_alone
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
@@ -121,6 +122,8 @@ class Execution:
             return "it was switched off"
         if self.plan.how is JoinType.ANTI:
             return "which rows of an anti join stay alone shows at the end"
+        if (alone := spark_alone(self.plan)) is not None:
+            return alone
         for name, below in zip(_NAMES, self.below, strict=True):
             if isinstance(below, Computed):
                 return f"the {name} input has no blocks to choose from: {below.reason}"
@@ -176,15 +179,20 @@ class Execution:
             self.counters.results[Phase.ARRIVING] += batch.num_rows
             yield batch
 
-    def _without_shuffle(self) -> Iterator[pa.RecordBatch]:
+    def whole_rows(self) -> Iterator[pa.RecordBatch] | None:
+        """All rows, joined in this process; None when the inputs are not small, or do not fit into memory after all."""
         whole = self.driver_join
-        if whole is not None:
-            rows = whole.run(self._stopping)
-            if rows is not None:
-                self.complete = True
-                yield from rows
-                return
+        rows = whole.run(self._stopping) if whole is not None else None
+        if whole is not None and rows is None:
             self._driver_join, self._outgrown = None, "the inputs do not fit into the memory of the driver"
+        return rows
+
+    def _without_shuffle(self) -> Iterator[pa.RecordBatch]:
+        rows = self.whole_rows()
+        if rows is not None:
+            self.complete = True
+            yield from rows
+            return
         early = self.early
         if early is not None:
             yield from early.run(self._stopping)

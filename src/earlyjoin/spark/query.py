@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,14 +18,20 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.planning import make_plan
+from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.spark import explaining, sinks
+from earlyjoin.spark.arrow_forms import collectable, restored
+from earlyjoin.spark.case import ignores_case, in_real_case
 from earlyjoin.spark.execution import Execution
 from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.keys import check_comparable, for_spark, spark_alone
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
+from earlyjoin.spark.targets import Target
 from earlyjoin.spark.types import arrow_schema
+from earlyjoin.spark.writing import Writing
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.life import Progress, State
@@ -56,15 +63,31 @@ class Query(RunningQuery):
         self.options = options if options is not None else SparkOptions()
         self.condition = condition
         self._jobs = Jobs(session_of(left))
-        schemas = [self._jobs.tagged(partial(arrow_schema, frame, side)) for side, frame in enumerate((left, right))]
-        self.plan = make_plan(condition, *schemas, how=self.options.how, suffixes=self.options.suffixes)
+        self._given = (left, right)
+        self.writing: Writing | None = None
+        """What is being written now."""
+        frames = self._jobs.tagged(lambda: [collectable(frame) for frame in self._given])
+        self.plan, condition = self._jobs.tagged(partial(self._planned, condition, frames))
         if self.plan.condition.filters:
             raise UnsupportedError(
                 f"where: {self.plan.condition.filters[0]} is an Arrow expression, which Spark cannot evaluate; "
                 "filter the inputs before, or the result with to_df().where(...)"
             )
-        self._execution = Execution(self.plan, condition, (left, right), self.options, self._jobs, self._clock)
+        self._execution = Execution(self.plan, condition, frames, self.options, self._jobs, self._clock)
         self._begin(self._execution)
+
+    def _planned(self, condition: Condition, frames: Sequence[Any]) -> tuple[Plan, Condition]:
+        """The plan, and the condition as the columns are really called."""
+        left, right = (arrow_schema(frame, side) for side, frame in enumerate(frames))
+        ignore_case = ignores_case(self._jobs.session)
+        if ignore_case:
+            condition = in_real_case(condition, (left, right))
+        condition = for_spark(condition, (left, right), self._given)
+        how, suffixes = self.options.how, self.options.suffixes
+        plan = make_plan(condition, left, right, how=how, suffixes=suffixes, ignore_case=ignore_case)
+        if spark_alone(plan) is not None:
+            check_comparable(plan, frames)
+        return plan, condition
 
     @property
     def schema(self) -> pa.Schema:
@@ -129,35 +152,94 @@ class Query(RunningQuery):
         Nothing is joined yet, and Spark will do it, small inputs too; without an equality in the condition, large
         inputs may be looked at first.
         """
-        return self._execution.bulk_frame(everything=True)
+        return restored(self._execution.bulk_frame(everything=True), self.plan.output.columns, self._given)
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
-        """Write the result as a directory of files (.parquet, .csv, .json, .orc) and return the number of rows.
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        mode: str = "error",
+        partition_by: str | Sequence[str] | None = None,
+        *,
+        overwrite: bool = False,
+        limit: int | None = None,
+        **options: Any,
+    ) -> int:
+        """Write the result as a directory of files, and return the number of rows.
 
-        Early rows are joined first, so that the size is known; then Spark joins and writes everything, the early rows
-        too: leaving them out would cost more than joining them again. Rows that ``head`` has shown are written too;
-        rows that were taken by iterating are not, and once these are of the bulk, nothing can be written any more.
+        The words are those of Spark's ``DataFrame.write``: ``mode`` is error, overwrite, append or ignore, and
+        ``options`` are the format's. The end of the path (.parquet, .csv, .json, .orc) tells the ``format`` where it is
+        not given, else it is Parquet. CSV files have a header unless ``header=False``. ``overwrite=True`` stands for
+        ``mode="overwrite"``; a directory on this machine is replaced when the new one is complete.
+
+        It is Spark's own join, written by Spark's writer: no blocks are joined early. Rows that ``head`` has shown are
+        written too; rows that were taken by iterating are not, and once these are of the bulk, nothing can be written
+        any more.
         """
-        sinks.check_target(path, overwrite=overwrite)
+        target = Target.of(
+            path, format=format, mode=mode, overwrite=overwrite, partition_by=partition_by, options=options
+        )
+        with self._stepping:
+            self._check_writable()
+        ignore_case = ignores_case(self._jobs.session)
+        target.check_columns(self.schema.names, ignore_case=ignore_case)
+        if sinks.is_here(target, self._jobs):
+            target.check()
+            if target.mode == "ignore" and target.exists:
+                return 0
+        self._jobs.tagged(lambda: target.check_inputs(self._given))
         if limit is not None:
-            return self._write_table(
-                pa.Table.from_batches(list(self.limited(limit)), schema=self.schema), path, overwrite
-            )
-        if self.state not in (State.NEW, State.RUNNING):
-            return self._write_table(self.to_arrow(), path, overwrite)
-        taken = self._watch.rows - sum(batch.num_rows for batch in self._shown)
+            return self._write_table(pa.Table.from_batches(list(self.limited(limit)), schema=self.schema), target)
+        with self._stepping:
+            self._check_writable()
+            return self._write_all(target)
+
+    def _check_writable(self) -> None:
+        """Rows of the bulk that were given out cannot be left out again."""
+        if self.state is State.NEW or (not self._taken and self.state in (State.RUNNING, State.FINISHED)):
+            return
+        if self.state is not State.RUNNING:
+            raise InputError(f"the query is {self.state}, and its rows were given out: make it again to write them")
+        if self._execution.bulk_started:
+            raise InputError("rows of the bulk were taken already: make the query again to write it, or use to_arrow()")
+
+    @property
+    def _taken(self) -> int:
+        """Rows that somebody has taken for good."""
+        shown: int = sum(batch.num_rows for batch in self._shown)
+        return self._watch.rows - shown
+
+    def _write_all(self, target: Target) -> int:
+        taken, shown, finished = self._taken, self._shown, self.state is State.FINISHED
+        written: int
+        if finished:
+            self._jobs = Jobs(self._jobs.session)  # those of a query that has ended are cancelled
         try:
-            frame = self._rows_to_write(taken)
-            written = sinks.write(frame, path, self._jobs, overwrite=overwrite)
-        except BaseException:
-            self._end(State.FAILED)
+            if not finished and not taken:
+                self._everything_again()
+            self.writing = Writing(self._execution, self._given, self._jobs, target, self._watch.count)
+            if finished:
+                written = self.writing.table(pa.Table.from_batches(shown, schema=self.schema))
+            else:
+                self._start()
+                written = self._write_rest(self.writing) if taken else self.writing.whole()
+        except BaseException as error:
+            stopped = self._execution.stop_asked or not isinstance(error, Exception)
+            self._end(State.STOPPED if stopped else State.FAILED)
             raise
+        finally:
+            self.writing = None
         self._shown = []
         self._watch.count(taken + written - self._watch.rows)
-        results = self._execution.counters.results
-        results[Phase.CLEANUP] = self._watch.rows - results[Phase.ARRIVING]
         self._end(State.FINISHED)
         return written
+
+    def _write_rest(self, writing: Writing) -> int:
+        """What is still to come of a query whose early rows were taken in part."""
+        early = self._shown + self._early_batches()
+        if self._execution.complete:
+            return writing.table(pa.Table.from_batches(early, schema=self.schema))
+        return writing.rest(early)
 
     def stop(self) -> None:
         """Cancel the query's Spark jobs and end it. May be called from another thread; what was given out is valid."""
@@ -179,34 +261,17 @@ class Query(RunningQuery):
             batches.append(batch)
         return batches
 
-    def _rows_to_write(self, taken: int) -> Any:
-        """All rows that are still to come after so many, as a DataFrame."""
-        if self._execution.bulk_started:
-            return self._everything_again()
-        early = self._shown + self._early_batches()
-        if self._execution.complete:
-            return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), self.to_df().schema)
-        frame = self._jobs.tagged(partial(self._execution.bulk_frame, everything=not taken))
-        if not early or not taken:
-            return frame
-        return self._spark_rows(pa.Table.from_batches(early, schema=self.schema), frame.schema).union(frame)
-
-    def _everything_again(self) -> Any:
-        """The whole result, if no more than a glance was taken at it so far; what was shown is forgotten."""
-        if sum(batch.num_rows for batch in self._shown) != self._watch.rows:
-            raise InputError("rows of the bulk were taken already: write before iterating so far, or use to_arrow()")
-        if self._running is not None:
-            self._running.close()  # type: ignore[attr-defined]
+    def _everything_again(self) -> None:
+        """Begin anew: no more than a glance was taken so far, and what was shown is forgotten."""
+        if self._running is None:
+            return
+        self._running.close()  # type: ignore[attr-defined]
+        self._running = None
         self._jobs = self._execution.jobs = Jobs(self._jobs.session)
-        self._watch.rows = 0
-        self._execution.counters.results[Phase.ARRIVING] = 0
-        return self.to_df()
+        self._shown, self._watch.rows = [], 0
+        self._execution.counters.results[Phase.ARRIVING] = self._execution.counters.results[Phase.CLEANUP] = 0
 
-    def _write_table(self, table: pa.Table, path: str | os.PathLike[str], overwrite: bool) -> int:
-        self._jobs = Jobs(self._jobs.session)  # those of a query that has ended are cancelled
-        frame = self._spark_rows(table, self.to_df().schema)
-        return sinks.write(frame, path, self._jobs, overwrite=overwrite)
-
-    def _spark_rows(self, table: pa.Table, schema: Any) -> Any:
-        """Rows of this process as a DataFrame of exactly the types that Spark would give."""
-        return self._jobs.tagged(lambda: self._jobs.session.createDataFrame(table, schema=schema))
+    def _write_table(self, table: pa.Table, target: Target) -> int:
+        """Rows of this process, from a query that has ended."""
+        jobs = Jobs(self._jobs.session)  # its own are cancelled
+        return Writing(self._execution, self._given, jobs, target, self._watch.count).table(table)

@@ -25,7 +25,6 @@ def arrow_schema(dataframe: Any, side: int) -> pa.Schema:
     """The columns as Arrow has them when they are collected: timestamps in the zone of the session."""
     if dataframe.isStreaming:
         raise InputError(f"the {SIDES[side]} input is a stream; this version joins finite tables on Spark")
-    _check_collations(dataframe, side)
     names = dataframe.columns
     if not names:
         raise InputError(f"the {SIDES[side]} input has no columns")
@@ -60,13 +59,3 @@ def _value(column: OutputColumn) -> Any:
     f = functions()
     sources = [f.col(f"{PREFIXES[side]}{p}") for side, p in enumerate(column.position) if p is not None]
     return sources[0] if len(sources) == 1 else f.coalesce(*sources)
-
-
-def _check_collations(dataframe: Any, side: int) -> None:
-    for field in dataframe.schema.fields:
-        collation = getattr(field.dataType, "collation", "UTF8_BINARY")
-        if collation != "UTF8_BINARY":
-            raise UnsupportedError(
-                f"column {field.name!r} of the {SIDES[side]} input is compared by collation {collation}; "
-                f"cast it to a plain string, or join with DataFrame.join"
-            )

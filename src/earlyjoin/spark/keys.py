@@ -1,0 +1,114 @@
+"""Keys that the core does not know: structs and arrays are compared by Spark alone, collated texts by nobody here.
+
+Spark's own ``=`` decides what equal means: a null inside a struct or an array equals another one, a null in its place
+equals nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.errors import UnsupportedError
+from earlyjoin.predicates.base import LEFT, RIGHT
+from earlyjoin.predicates.columns import Column, find_columns
+from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.equality import BoundEqual, Equal
+from earlyjoin.predicates.types import Domain, Kind, common_domain
+from earlyjoin.spark.arrow_forms import lacks_arrow
+from earlyjoin.spark.conditions import column_condition
+from earlyjoin.spark.session import first_line
+from earlyjoin.spark.types import positional
+
+_SIDES = ("left", "right")
+
+
+class BoundSparkEqual(BoundEqual):
+    """An equality that only Spark can evaluate."""
+
+    __slots__ = ()
+
+    def encode(self, side: int, batch: pa.RecordBatch) -> NoReturn:
+        """There are no keys: whoever asks for some has not asked ``spark_alone`` before."""
+        raise UnsupportedError(f"{self.text} is evaluated by Spark alone")
+
+
+class SparkEqual(Equal):
+    """An equality with structs or arrays among its columns."""
+
+    __slots__ = ()
+
+    def bind(self, left: pa.Schema, right: pa.Schema) -> BoundSparkEqual:
+        """Resolve the columns; whether nested types can be compared is Spark's to say."""
+        lefts, rights = find_columns(left, self.left, LEFT), find_columns(right, self.right, RIGHT)
+        domains = tuple(_domain(pair) for pair in zip(lefts, rights, strict=True))
+        names = (self.left, self.right)
+        return BoundSparkEqual(names, str(self), (lefts, rights), domains, self.null_safe, self.shared)
+
+
+def for_spark(condition: Condition, schemas: Sequence[pa.Schema], frames: Sequence[Any]) -> Conjunction:
+    """The condition, with an equality of nested columns in the form that Spark alone evaluates.
+
+    Raises UnsupportedError for keys that are compared otherwise here than in Spark.
+    """
+    whole = Conjunction.of(condition)
+    predicates = []
+    for predicate in whole.predicates:
+        given: Any = predicate
+        pairs = [(side, name) for side in (LEFT, RIGHT) for name in _names((given.left, given.right)[side])]
+        for side, name in pairs:
+            _check(frames[side].schema, side, name)
+        if isinstance(given, Equal) and any(_is_nested(schemas[side], name) for side, name in pairs):
+            given = SparkEqual(given.left, given.right, given.null_safe, given.shared)
+        predicates.append(given)
+    return replace(whole, predicates=tuple(predicates))
+
+
+def spark_alone(plan: Plan) -> str | None:
+    """Why only Spark can evaluate the condition; None when the core can too."""
+    if any(isinstance(part, BoundSparkEqual) for part in plan.condition.parts):
+        return "structs and arrays are compared by Spark alone"
+    return None
+
+
+def check_comparable(plan: Plan, frames: Sequence[Any]) -> None:
+    """Refuse keys that Spark cannot compare, before anything is read."""
+    left, right = (positional(frame, side) for side, frame in enumerate(frames))
+    try:
+        left.join(right, column_condition(plan)).schema  # noqa: B018 (Connect analyses a plan when it is asked)
+    except Exception as error:
+        raise UnsupportedError(f"{plan.condition.text}: {first_line(error)}") from error
+
+
+def _domain(pair: tuple[Column, Column]) -> Domain:
+    if any(pa.types.is_nested(column.type) for column in pair):
+        return Domain(Kind.NULL)  # nobody encodes it
+    return common_domain(pair, "equal")
+
+
+def _names(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _is_nested(schema: pa.Schema, name: str) -> bool:
+    at = schema.get_field_index(name)
+    return at >= 0 and bool(pa.types.is_nested(schema.field(at).type))
+
+
+def _check(schema: Any, side: int, name: str) -> None:
+    type_ = next((field.dataType for field in schema.fields if field.name == name), None)
+    collation = getattr(type_, "collation", "UTF8_BINARY")
+    if collation != "UTF8_BINARY":
+        raise UnsupportedError(
+            f"column {name!r} of the {_SIDES[side]} input is compared by collation {collation}; "
+            f"cast it to a plain string, or join with DataFrame.join"
+        )
+    if type_ is not None and lacks_arrow(type_):
+        raise UnsupportedError(
+            f"column {name!r} of the {_SIDES[side]} input ({type_.simpleString()}) cannot be a key: an interval of "
+            "months has no fixed length; compare numbers of months, or join with DataFrame.join"
+        )
