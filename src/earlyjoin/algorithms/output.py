@@ -56,7 +56,8 @@ class OutputSchema:
         """
         if not how.gives_pairs:
             return cls([OutputColumn(field, (position, None)) for position, field in enumerate(left)])
-        same = str.lower if ignore_case else str
+        # A key may have been found on the right under another spelling, which is so only where case is ignored.
+        same = str.lower if ignore_case or not set(shared) <= set(right.names) else str
         once = {same(name) for name in shared}
         clashing = ({same(name) for name in left.names} & {same(name) for name in right.names}) - once
         columns = []

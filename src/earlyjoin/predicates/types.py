@@ -165,6 +165,14 @@ def _meet_exact(a: Domain, b: Domain) -> Domain:
     return replace(a, digits=digits, signed=signed)
 
 
+class Incomparable(UnsupportedError):
+    """Two columns whose types do not meet. The advice is for Arrow; an engine with other types words its own."""
+
+    def __init__(self, what: str, one: Column, other: Column) -> None:
+        super().__init__(f"{what} cannot compare {one} with {other}: {_clash(one, other)}")
+        self.what, self.columns = what, (one, other)
+
+
 def common_domain(columns: Sequence[Column], what: str) -> Domain:
     """The domain in which all these columns are compared, or UnsupportedError naming the two that do not fit.
 
@@ -176,7 +184,7 @@ def common_domain(columns: Sequence[Column], what: str) -> Domain:
         met = _meet(domain, other)
         if met is None:
             clashing = next(c for c in columns[:position] if _meet(domain_of(c), other) is None)
-            raise UnsupportedError(f"{what} cannot compare {clashing} with {column}: {_clash(clashing, column)}")
+            raise Incomparable(what, clashing, column)
         domain = met
     return domain
 

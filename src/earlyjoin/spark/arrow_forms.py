@@ -2,17 +2,24 @@
 
 Of Spark's types only intervals of months, and the old intervals of months, days and time, have no Arrow form. Spark
 writes them as text and reads that text back without loss. They may be anywhere inside structs, arrays and maps.
+
+Structs, variants and geometries whose parts are never null have an Arrow form, and yet ``toArrow`` fails where one of
+them is null as a whole: it casts the parts, which are null then. So such rows are packed by tasks (``collected``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from earlyjoin.algorithms.output import OutputColumn
 from earlyjoin.spark.session import functions
 
 _WITHOUT_ARROW = frozenset({"YearMonthIntervalType", "CalendarIntervalType"})
+
+_NEVER_NULL_INSIDE = frozenset({"VariantType", "GeometryType", "GeographyType"})
 
 Leaf = Callable[[Any, Any], Any]
 """From a Column of such a type, and the type, to another Column."""
@@ -49,6 +56,40 @@ def restored(rows: Any, columns: Sequence[OutputColumn], given: Sequence[Any]) -
             for name, type_, column in zip(names, wanted, columns, strict=True)
         )
     )
+
+
+def collected(frame: Any) -> pa.Table:
+    """All rows of a DataFrame as Arrow; ``toArrow``, and what it fails at."""
+    if not any(_may_fail(field.dataType) for field in frame.schema.fields if field.nullable):
+        table: pa.Table = frame.toArrow()
+        return table
+    messages = [row[0] for row in frame.mapInArrow(packing(), "message binary").collect()]
+    batches = [batch for message in messages for batch in pa.ipc.open_stream(message)]
+    return pa.Table.from_batches(batches) if batches else frame.limit(0).toArrow()
+
+
+def packing() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does to send batches as messages, one in a row."""
+
+    # A function inside a function travels as code: executors need Arrow, and nothing of this package.
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow
+
+        for batch in batches:
+            message = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(message, batch.schema) as writer:
+                writer.write_batch(batch)
+            packed = pyarrow.array([message.getvalue().to_pybytes()], pyarrow.binary())
+            yield pyarrow.RecordBatch.from_arrays([packed], ["message"])
+
+    return pack
+
+
+def _may_fail(type_: Any) -> bool:
+    kind = type(type_).__name__
+    if kind == "StructType" and not all(field.nullable for field in type_.fields):
+        return True
+    return kind in _NEVER_NULL_INSIDE or any(map(_may_fail, _parts(type_)))
 
 
 def lacks_arrow(type_: Any) -> bool:

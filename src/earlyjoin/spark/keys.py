@@ -18,7 +18,7 @@ from earlyjoin.predicates.base import LEFT, RIGHT
 from earlyjoin.predicates.columns import Column, find_columns
 from earlyjoin.predicates.conjunction import Condition, Conjunction
 from earlyjoin.predicates.equality import BoundEqual, Equal
-from earlyjoin.predicates.types import Domain, Kind, common_domain
+from earlyjoin.predicates.types import Domain, Incomparable, Kind, common_domain
 from earlyjoin.spark.arrow_forms import lacks_arrow
 from earlyjoin.spark.conditions import column_condition
 from earlyjoin.spark.session import first_line
@@ -75,6 +75,17 @@ def spark_alone(plan: Plan) -> str | None:
     return None
 
 
+def in_spark_types(error: Incomparable, frames: Sequence[Any]) -> UnsupportedError:
+    """The same error with the names that Spark has for types."""
+    types = [str(frames[column.side].schema[column.name].dataType.simpleString()) for column in error.columns]
+    one, other = (
+        f"column {column.name!r} of the {_SIDES[column.side]} input ({type_})"
+        for column, type_ in zip(error.columns, types, strict=True)
+    )
+    advice = f"cast one of them, for example {error.columns[1].name!r} to {types[0]}"
+    return UnsupportedError(f"{error.what} cannot compare {one} with {other}: {advice}")
+
+
 def check_comparable(plan: Plan, frames: Sequence[Any]) -> None:
     """Refuse keys that Spark cannot compare, before anything is read."""
     left, right = (positional(frame, side) for side, frame in enumerate(frames))
@@ -99,8 +110,12 @@ def _is_nested(schema: pa.Schema, name: str) -> bool:
     return at >= 0 and bool(pa.types.is_nested(schema.field(at).type))
 
 
+def _type_of(schema: Any, name: str) -> Any | None:
+    return next((field.dataType for field in schema.fields if field.name == name), None)
+
+
 def _check(schema: Any, side: int, name: str) -> None:
-    type_ = next((field.dataType for field in schema.fields if field.name == name), None)
+    type_ = _type_of(schema, name)
     collation = getattr(type_, "collation", "UTF8_BINARY")
     if collation != "UTF8_BINARY":
         raise UnsupportedError(
