@@ -21,12 +21,13 @@ from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.types import Incomparable
 from earlyjoin.spark import explaining, sinks
 from earlyjoin.spark.arrow_forms import collectable, restored
 from earlyjoin.spark.case import ignores_case, in_real_case
 from earlyjoin.spark.execution import Execution
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.keys import check_comparable, for_spark, spark_alone
+from earlyjoin.spark.keys import check_comparable, for_spark, in_spark_types, spark_alone
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
 from earlyjoin.spark.targets import Target
@@ -84,7 +85,10 @@ class Query(RunningQuery):
             condition = in_real_case(condition, (left, right))
         condition = for_spark(condition, (left, right), self._given)
         how, suffixes = self.options.how, self.options.suffixes
-        plan = make_plan(condition, left, right, how=how, suffixes=suffixes, ignore_case=ignore_case)
+        try:
+            plan = make_plan(condition, left, right, how=how, suffixes=suffixes, ignore_case=ignore_case)
+        except Incomparable as error:
+            raise in_spark_types(error, self._given) from None
         if spark_alone(plan) is not None:
             check_comparable(plan, frames)
         return plan, condition
