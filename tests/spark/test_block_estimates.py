@@ -58,7 +58,7 @@ def test_intervals_of_references_hold_at_every_moment(order: str, layout: Layout
     [
         ("sparse", "shuffled"),
         ("skewed", "shuffled"),
-        ("skewed", "sorted"),
+        ("skewed", "clustered"),
         ("skewed references", "shuffled"),
         ("hot reference", "shuffled"),
         ("unknown reference", "shuffled"),
@@ -68,7 +68,7 @@ def test_intervals_of_references_hold_at_every_moment(order: str, layout: Layout
 def test_intervals_of_skewed_joins_hold(join: str, order: str) -> None:
     (line,) = lines(told(join, order, MANY), lambda answer: "all")
     assert line.coverage >= 0.93, line
-    assert line.given >= 0.5 * line.answers or order == "sorted", line
+    assert line.given >= 0.5 * line.answers or order == "clustered", line
 
 
 def test_one_pair_of_files_among_few_blocks_is_no_interval() -> None:
