@@ -17,13 +17,13 @@ from earlyjoin.spark.query import Query
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SEEDS = 24
-FILES = 30
-ORDERS = 6_000
+FILES = 12
+ORDERS = 3_000
 
 
 @pytest.fixture(params=["sorted", "shuffled"])
 def laid_out(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[str], int]:
-    """Orders and their lines in thirty files each, and the size of their join."""
+    """Orders and their lines in a dozen files each, and the size of their join."""
     rng = np.random.default_rng(11)
     lines = np.repeat(np.arange(ORDERS), rng.integers(1, 8, ORDERS))
     paths = []
