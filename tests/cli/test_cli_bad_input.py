@@ -11,6 +11,8 @@ import pytest
 from cli.commands import run
 from earlyjoin.cli import main as cli_main
 from earlyjoin.errors import SourceError
+from earlyjoin.local.sources import csv as csv_source
+from earlyjoin.local.sources import jsonl as jsonl_source
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -63,6 +65,21 @@ def test_broken_csv_row(capsys: pytest.CaptureFixture[str], people: Path, tmp_pa
     text = refused(capsys, people, tmp_path / "broken.csv", "--on", "id", "-o", out)
     assert "broken.csv: line 3" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.csv", "people.csv"]
+
+
+def test_advice_for_python_is_not_given(
+    capsys: pytest.CaptureFixture[str], items: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_source, "BLOCK_BYTES", 64)
+    (tmp_path / "odd.csv").write_text("id,age\n" + "1,2\n" * 50 + "2,old\n")
+    text = refused(capsys, tmp_path / "odd.csv", items, "--on", "id", "--json")
+    assert "column 'age': 'old' is not a valid int64; the type was inferred from the first rows" in text
+    assert "types=" not in text
+    (tmp_path / "odd.jsonl").write_text('{"id": 1, "age": 2}\n' * 50 + '{"id": 1, "age": "old"}\n')
+    monkeypatch.setattr(jsonl_source, "BLOCK_BYTES", 64)
+    text = refused(capsys, tmp_path / "odd.jsonl", items, "--on", "id", "--json")
+    assert "is not a valid int64" in text
+    assert "types=" not in text
 
 
 def test_unknown_algorithm(capsys: pytest.CaptureFixture[str], people: Path, items: Path) -> None:
@@ -125,7 +142,7 @@ def test_csv_cannot_hold_lists(capsys: pytest.CaptureFixture[str], items: Path, 
         (["--on", "id", "--limit", "-1"], "--limit"),
         (["--on", "id", "--limit", "ten"], "--limit"),
         (["--on", "id", "--wait", "5"], "--wait: '5' is not a length of time"),
-        (["--on", "id", "--how", "outer"], "--how"),
+        (["--on", "id", "--how", "sideways"], "--how"),
         (["--on", "id", "--reading", "fast"], "reading ratio 'fast'"),
         (["--on", "id", "--suffixes", "_a"], "--suffixes"),
         (["--on", "id", "--arrivals-left", "sometimes"], "arrivals 'sometimes'"),

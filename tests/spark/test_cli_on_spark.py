@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,13 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.cli import engines
+from earlyjoin.cli.live import Wording
 from earlyjoin.cli.main import main
+from earlyjoin.errors import SourceError
+from earlyjoin.spark import sinks
+from earlyjoin.spark.targets import Target
+from earlyjoin.state.counters import Phase
+from earlyjoin.state.life import Progress
 from spark.tables import in_files, multiset, numbered
 
 pytest.importorskip("pyspark")
@@ -97,3 +105,54 @@ def test_large_inputs_go_to_spark(
     monkeypatch.setattr(engines, "SMALL_BYTES", 0)
     assert main(["join", left_path, right_path, "--on", "k", "--explain"]) == 0
     assert "spark: the default for large inputs" in capsys.readouterr().out
+
+
+def test_a_line_while_spark_starts(
+    spark: Any, inputs: Inputs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("earlyjoin.spark.session.active_session", lambda: None)
+    monkeypatch.setattr("earlyjoin.spark.session.start_session", lambda *_, **__: spark)
+    arguments = ["join", inputs[1], inputs[3], "--on", "k", "--engine", "spark", "--explain"]
+    assert main(arguments) == 0
+    assert "earlyjoin: starting Spark ..." in capsys.readouterr().err
+    for silent in ("--quiet", "--json"):
+        assert main([*arguments, silent]) == 0
+        assert "starting" not in capsys.readouterr().err
+
+
+def test_a_directory_without_an_extension(spark: Any, inputs: Inputs, tmp_path: Path) -> None:
+    left, left_path, right, right_path = inputs
+    target = str(tmp_path / "out")
+    assert main(["join", left_path, right_path, "--on", "K", "--engine", "spark", "-o", target, "-q"]) == 0
+    assert multiset(spark.read.parquet(target).toArrow()) == multiset(ej.join(left, right, on="k").to_arrow())
+
+
+def test_interrupted_while_spark_writes(
+    spark: Any, inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(frame: Any, target: Any, jobs: Any) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        raise SourceError("the query was stopped")
+
+    target = tmp_path / "out.parquet"
+    target.mkdir()
+    (target / "old").write_text("good")
+    monkeypatch.setattr(sinks, "write", interrupted)
+    arguments = ["join", inputs[1], inputs[3], "--on", "k", "--engine", "spark", "-o", str(target), "--overwrite"]
+    assert main(arguments) == 130
+    told = capsys.readouterr().err
+    assert "nothing of them was kept" in told
+    assert "is as it was before" in told
+    assert (target / "old").read_text() == "good"
+
+
+def test_the_line_while_spark_writes(tmp_path: Path) -> None:
+    progress = Progress(0, (0, 0), (None, None), Phase.CLEANUP, 12.3, 0.0, finished=False)
+    target = Target.of(tmp_path / "out", overwrite=True)
+    query: Any = SimpleNamespace(progress=progress, writing=SimpleNamespace(target=target))
+    assert Wording(query).now() == "bulk · 12 s"
+    hidden = tmp_path / ".out.0123456789ab.new" / "_temporary" / "0"
+    hidden.mkdir(parents=True)
+    (hidden / "part-0").write_bytes(bytes(143_000))
+    assert Wording(query).now() == "bulk · 12 s · 143.0 kB written"

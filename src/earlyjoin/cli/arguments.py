@@ -22,7 +22,7 @@ examples:
   earlyjoin join trades.csv quotes.csv --on symbol --band time:5s --limit 1000
 
 exit codes: 0 done, 1 failed, 2 bad arguments or input, 130 interrupted (what was
-found is kept and valid). EARLYJOIN_DEBUG=1 in the environment adds a traceback
+found is kept and valid, but for directories of Spark). EARLYJOIN_DEBUG=1 in the environment adds a traceback
 to errors."""
 
 _BENCH = "Runs the same work here and in other engines, in turns, and prints medians and their ratios."
@@ -58,7 +58,9 @@ Column names with commas, colons or operators in them are quoted with double
 quotes or backticks: --on '"order, id"=id'.
 
 Ctrl-C ends the join and keeps what was found as NAME.partial.EXT beside the
-output; a second Ctrl-C aborts at once and keeps nothing."""
+output; a second Ctrl-C aborts at once and keeps nothing. A directory that Spark
+writes by itself is there when it is complete: Ctrl-C keeps nothing of it, and
+what it was to replace stays."""
 
 
 class _Parser(argparse.ArgumentParser):

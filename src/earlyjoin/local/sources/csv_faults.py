@@ -46,12 +46,14 @@ def explain(
         value = _short(fields[index]) if index < len(fields) else ""
         if "invalid UTF8" in message:
             return InputError(f"{file}: line {line}, column {column!r}: the text '{value}' is not valid UTF-8")
-        reason = (
-            "the type was given in types="
-            if column in given
-            else f"the type was inferred from the first rows; pass types={{{column!r}: 'string'}} or another type"
+        wrong = f"{file}: line {line}, column {column!r}: {value!r} is not a valid {types[column]}"
+        if column in given:
+            return InputError(f"{wrong}; the type was given in types=")
+        inferred = "the type was inferred from the first rows"
+        return InputError(
+            f"{wrong}; {inferred}; pass types={{{column!r}: 'string'}} or another type",
+            command=f"{wrong}; {inferred}: let them show what the column holds, or mend the value",
         )
-        return InputError(f"{file}: line {line}, column {column!r}: {value!r} is not a valid {types[column]}; {reason}")
     if _TOO_LONG in message:
         long = _long_record(file, dialect)
         where = "" if long is None else f"line {long} begins "

@@ -27,7 +27,9 @@ def explain(
         return InputError(f"{file}: the JSON content is broken: {first_line(error)}")
     before = b"".join(lines[:at])
     schema = parser.parse(before).schema if before.strip() else parser.schema  # what was inferred up to that line
-    return InputError(f"{file}: line {lines_before + at + 1} {_wrong(lines[at], schema, parser, given)}")
+    what, advice = _wrong(lines[at], schema, parser, given)
+    where = f"{file}: line {lines_before + at + 1} {what}"
+    return InputError(where + advice, command=where)  # the advice is for Python
 
 
 def _first_broken(lines: list[bytes], parser: LineParser) -> int | None:
@@ -55,26 +57,27 @@ def _parses(lines: list[bytes], parser: LineParser) -> bool:
     return True
 
 
-def _wrong(line: bytes, schema: pa.Schema, parser: LineParser, given: Mapping[str, pa.DataType]) -> str:
+def _wrong(line: bytes, schema: pa.Schema, parser: LineParser, given: Mapping[str, pa.DataType]) -> tuple[str, str]:
+    """What is wrong with a line, and what can be done about it in Python."""
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return f"is not valid UTF-8 at byte {error.start + 1}"
+        return f"is not valid UTF-8 at byte {error.start + 1}", ""
     except json.JSONDecodeError as error:
-        return f"is not one JSON object: {error.msg} at character {error.pos + 1}: {_short(line)}"
+        return f"is not one JSON object: {error.msg} at character {error.pos + 1}: {_short(line)}", ""
     if not isinstance(row, dict):
-        return f"is not one JSON object but a {_kind(row)}: {_short(line)}"
+        return f"is not one JSON object but a {_kind(row)}: {_short(line)}", ""
     types = {field.name: field.type for field in schema}
     for column, value in row.items():
         if column not in types:
             if parser.unexpected == "error":
-                return f"has a field {column!r} that the first rows do not have; name it in types= to read it"
+                return f"has a field {column!r} that the first rows do not have", "; name it in types= to read it"
         elif not _fits(column, value, types[column], parser):
-            why = "given in types=" if column in given else "inferred from the first rows; pass types= to change it"
-            return (
-                f"field {column!r}: {_short(json.dumps(value).encode())} is not a valid {types[column]}, the type {why}"
-            )
-    return f"does not fit the lines before it: {_short(line)}"
+            wrong = f"field {column!r}: {_short(json.dumps(value).encode())} is not a valid {types[column]}, the type"
+            if column in given:
+                return f"{wrong} given in types=", ""
+            return f"{wrong} inferred from the first rows", "; pass types= to change it"
+    return f"does not fit the lines before it: {_short(line)}", ""
 
 
 def _fits(column: str, value: object, type_: pa.DataType, parser: LineParser) -> bool:
