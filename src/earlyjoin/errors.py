@@ -36,5 +36,13 @@ class SinkError(EarlyJoinError):
     """The output could not be written."""
 
 
+class DamagedFile(EarlyJoinError):
+    """A spill file, or a file of a saved state, is not as it was written: the message names it."""
+
+
 class SnapshotError(EarlyJoinError):
     """A saved state does not fit what it is to be restored into."""
+
+
+class DamagedState(DamagedFile, SnapshotError):
+    """A file of a saved state is not as it was written."""

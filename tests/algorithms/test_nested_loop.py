@@ -64,7 +64,7 @@ def test_counters_agree_with_what_is_on_disk(how: str, memory: str, tmp_path: Pa
     before = counters.tuples_read
     found += join.finish()
     assert counters.tuples_written == spilled_rows(join) == 200, "at the end every row is on disk, each once"
-    files = list(tmp_path.rglob("*.arrow"))
+    files = list(tmp_path.rglob("*.pages"))
     assert len(files) == counters.flushes
     assert 0 < counters.bytes_written <= sum(path.stat().st_size for path in files)
     assert counters.tuples_read > before

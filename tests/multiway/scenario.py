@@ -210,7 +210,7 @@ class Run:
         """Everything must be given back."""
         self.operator.close()
         assert (self.context.budget.used_bytes, self.context.budget.used_rows) == (0, 0), "memory was not given back"
-        assert not any(path.suffix in (".arrow", ".flags") for path in self.directory.rglob("*")), "run files are left"
+        assert not any(path.suffix in (".pages", ".flags") for path in self.directory.rglob("*")), "run files are left"
         self.context.spill.close()
         assert not any(self.directory.iterdir()), "the spill directory is left"
 

@@ -17,7 +17,8 @@ import pytest
 from earlyjoin.errors import EarlyJoinError, InputError
 from earlyjoin.state import spill
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.spill import RunWriter, SpillDirectory, sweep
+from earlyjoin.state.runs import RunWriter
+from earlyjoin.state.spill import SpillDirectory, sweep
 from state.arrow_columns import COLUMNS
 
 SOURCE = Path(spill.__file__).parents[2]
@@ -250,10 +251,9 @@ def test_a_directory_that_cannot_be_locked_is_not_left(tmp_path: Path, monkeypat
 def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    writer = RunWriter(Path("/dev/full"), pa.schema([("a", pa.int64())]), Counters())
     page = pa.record_batch([pa.array(np.arange(100_000))], names=["a"])
     with pytest.raises(EarlyJoinError, match=r"cannot write spill file .*No space left"):
-        writer.write(page)
+        RunWriter(Path("/dev/full"), page.schema, Counters()).write(page)
 
 
 def test_starting_is_quick_beside_many_living_directories(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun
+from earlyjoin.algorithms.sorted_runs import SideKeys, SortedRun
 from earlyjoin.algorithms.sweep import SweepArea, SweepWords
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.flag_file import FlagFile
 from earlyjoin.state.rows import BatchRows, Rows, one_batch
+from earlyjoin.state.runs import RunReader
 from earlyjoin.state.sizes import batch_nbytes
-from earlyjoin.state.spill import RunReader
 
 
 @dataclass(slots=True)
@@ -162,7 +163,7 @@ class RunSequence(Sequence):
         keys: SideKeys,
         label: int,
         run: SortedRun,
-        flags: MatchedFile | None,
+        flags: FlagFile | None,
         counters: Counters,
         *,
         drop_matched: bool,

@@ -266,7 +266,10 @@ class NestedLoopJoin(Operator):
                 return None
             pair.found = self._unmet_candidates(runs, left[0], right[0], *tile)
         matched = (runs[0].matched(left[1], len(left[0])), runs[1].matched(right[1], len(right[0])))
-        return self._settle_some(pair, (left[0].rows, right[0].rows), matched)
+        step = self._settle_some(pair, (left[0].rows, right[0].rows), matched)
+        for run, (_, first), flags in zip(runs, (left, right), matched, strict=True):
+            run.mark(first, flags)
+        return step
 
     def _unmet_candidates(
         self, runs: tuple[SpilledRun, SpilledRun], left: Page, right: Page, i: Int64, j: Int64

@@ -16,8 +16,8 @@ from earlyjoin.state.counters import Counters
 from earlyjoin.state.growable import Growable
 from earlyjoin.state.key_store import KeyStore
 from earlyjoin.state.rows import BatchRows, RowStore
+from earlyjoin.state.runs import Run, RunWriter
 from earlyjoin.state.sizes import batch_nbytes
-from earlyjoin.state.spill import Run, RunWriter
 
 ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms.blocks import MemorySequence
-from earlyjoin.algorithms.sorted_runs import MatchedFile, PageLimit, PageWriter, SideKeys, SortedRun
+from earlyjoin.algorithms.sorted_runs import PageLimit, PageWriter, SideKeys, SortedRun
 from earlyjoin.algorithms.sweep import SweepWords
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.kernels.merging import merged_order
@@ -21,6 +21,7 @@ from earlyjoin.kernels.sorting import stable_order
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.flag_file import FlagFile
 from earlyjoin.state.growable import Growable
 from earlyjoin.state.key_store import KeyStore
 from earlyjoin.state.rows import RowStore, one_batch
@@ -38,7 +39,7 @@ class Destination:
     directory: SpillDirectory
     counters: Counters
     limit: PageLimit
-    flags: MatchedFile | None
+    flags: FlagFile | None
     drop_matched: bool
     """Need rows that have matched not be written?"""
 

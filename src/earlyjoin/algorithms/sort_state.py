@@ -22,11 +22,12 @@ from earlyjoin.algorithms.settlement import Settlement
 from earlyjoin.algorithms.sort_options import SortOptions
 from earlyjoin.algorithms.sort_order import order_reach
 from earlyjoin.algorithms.sort_shares import SortShares
-from earlyjoin.algorithms.sorted_runs import MatchedFile, SideKeys, SortedRun, pages_of_a_merge
+from earlyjoin.algorithms.sorted_runs import SideKeys, SortedRun, pages_of_a_merge
 from earlyjoin.algorithms.sweep_state import MemorySweep, MergeSweep, load_sweep, save_sweep
 from earlyjoin.errors import InputError
 from earlyjoin.state.budget import Budget, MemoryLimit, format_bytes
 from earlyjoin.state.counters import Phase
+from earlyjoin.state.flag_file import FlagFile
 from earlyjoin.state.rows import one_batch
 from earlyjoin.state.snapshot import Snapshot
 
@@ -82,7 +83,7 @@ class SortJoinState(Operator):
         ]
         self._shares = SortShares(context.budget, plan.sides, self.options.split)
         self._gathered = [self._rows_in_memory(keys) for keys in self._keys]
-        self._flags = [MatchedFile(context.spill) if keys.numbered else None for keys in self._keys]
+        self._flags = [FlagFile(context.spill) if keys.numbered else None for keys in self._keys]
         self._drop = [how.one_match_is_enough(side) for side in range(plan.sides)]
         self._working = [budget.account("keys of arriving rows") for budget in self._shares.gathering]
         self._pairs: list[RunPair] = []

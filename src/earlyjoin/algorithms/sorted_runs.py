@@ -1,15 +1,13 @@
 """Sorted runs on disk (PMJ section 3.1): pages in the order of their sweep words, written once, read page by page.
 
 A page holds the payload and, for joins that must know which rows have matched, the number of each row: its place in
-one file of flags a side (:class:`MatchedFile`), so that flags need no copying when runs are merged. A run may lie in
+one file of flags a side (:class:`FlagFile`), so that flags need no copying when runs are merged. A run may lie in
 several files (*segments*): a snapshot in the middle of a merge closes the file being written and goes on in another.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +16,14 @@ import pyarrow as pa
 from earlyjoin.algorithms.sweep import SweepOrder, SweepWords
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import BoundPredicate
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.keys import Int64, Keys
 from earlyjoin.state.budget import MemoryLimit, format_bytes
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.rows import RowStore
+from earlyjoin.state.runs import Run, RunWriter
 from earlyjoin.state.sizes import batch_nbytes
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import Run, RunWriter, SpillDirectory
+from earlyjoin.state.spill import SpillDirectory
 
 _ROW = pa.field("__row", pa.int64(), nullable=False)
 _STAY = [pa.field(name, pa.int64(), nullable=False) for name in ("__arrival", "__departure")]
@@ -116,7 +115,7 @@ class SortedRun:
         segments = []
         for number, run in enumerate(self.segments):
             snapshot.files[f"{name}-{number}"] = run.path
-            segments.append({"rows": run.rows, "starts": list(run.starts), "nbytes": run.nbytes})
+            segments.append(run.to_values())
         sizes = {"page_rows": self.page_rows, "footprint": self.footprint, "rest_footprint": self.rest_footprint}
         return {"name": name, "segments": segments, "first_words": list(self.first_words), "sizes": sizes}
 
@@ -125,9 +124,7 @@ class SortedRun:
         """Copy it out of a snapshot: the snapshot can be restored again."""
         segments = []
         for number, saved in enumerate(values["segments"]):
-            path = directory.new_path(".arrow")
-            shutil.copyfile(snapshot.files[f"{values['name']}-{number}"], path)
-            segments.append(Run(path, saved["rows"], tuple(saved["starts"]), saved["nbytes"]))
+            segments.append(Run.copied(snapshot.files[f"{values['name']}-{number}"], saved, directory))
         return cls(segments, values["first_words"], **values["sizes"])
 
 
@@ -166,7 +163,7 @@ class PageWriter:
             columns = [*page.columns, *(pa.array(mark, pa.int64()) for mark in marks.T)]
             page = pa.RecordBatch.from_arrays(columns, schema=self._side.page_schema)
         if self._writer is None:
-            path = self._directory.new_path(".arrow")
+            path = self._directory.new_path(".pages")
             self._writer = RunWriter(path, self._side.page_schema, self._counters)
         self._writer.write(page)
         run = self.run
@@ -183,56 +180,6 @@ class PageWriter:
             self.run.segments.append(self._writer.close())
             self._writer = None
         return self.run
-
-
-class MatchedFile:
-    """A byte for each spilled row of one side: has it matched? On disk, so that flags do not fill the memory."""
-
-    def __init__(self, directory: SpillDirectory) -> None:
-        self._directory = directory
-        self._path: Path | None = None
-        self.rows = 0
-
-    def append(self, matched: Bool) -> Int64:
-        """Add rows; returns their numbers."""
-        if self._path is None:
-            self._path = self._directory.new_path(".flags")
-        with self._path.open("ab") as file:
-            file.write(matched.tobytes())
-        first, self.rows = self.rows, self.rows + len(matched)
-        return np.arange(first, self.rows, dtype=np.int64)
-
-    def read(self, numbers: Int64) -> Bool:
-        """Copies of the flags of some rows."""
-        return np.array(self._mapped()[numbers]) if len(numbers) else np.empty(0, dtype=np.bool_)
-
-    def mark(self, numbers: Int64) -> None:
-        """These rows have matched."""
-        if len(numbers):
-            self._mapped()[numbers] = True
-
-    def _mapped(self) -> Bool:
-        assert self._path is not None
-        return np.memmap(self._path, dtype=np.bool_, mode="r+", shape=(self.rows,))
-
-    def delete(self) -> None:
-        """Remove the file."""
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-        self._path, self.rows = None, 0
-
-    def save(self, snapshot: Snapshot, name: str) -> int:
-        """Put it into a snapshot; returns its length."""
-        if self._path is not None:
-            snapshot.files[name] = self._path
-        return self.rows
-
-    def load(self, snapshot: Snapshot, name: str, rows: int) -> None:
-        """Copy it out of a snapshot."""
-        if name in snapshot.files:
-            self._path = self._directory.new_path(".flags")
-            shutil.copyfile(snapshot.files[name], self._path)
-        self.rows = rows
 
 
 def pages_of_a_merge(sides: int) -> int:

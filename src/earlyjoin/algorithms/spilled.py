@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,10 @@ from earlyjoin.algorithms.residents import Page, Residents
 from earlyjoin.predicates.keys import Bool
 from earlyjoin.state.budget import Budget, row_too_large
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.flag_file import FlagFile
+from earlyjoin.state.runs import Run, RunReader
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import Run, RunReader, SpillDirectory
+from earlyjoin.state.spill import SpillDirectory
 
 
 @dataclass(slots=True)
@@ -24,32 +24,34 @@ class SpilledRun:
     run: Run
     last_arrival: int
     departure: int
-    flags: Path | None
-    """File of one byte a row: has it matched? On disk because flags of spilled rows must not fill the memory."""
+    flags: FlagFile | None
+    """Which rows have matched; None when nobody asks."""
 
     def matched(self, first: int, count: int) -> Bool | None:
-        """The flags of some rows, writable; None when nobody asks."""
-        if self.flags is None:
-            return None
-        return np.memmap(self.flags, dtype=np.bool_, mode="r+", offset=first, shape=(count,))
+        """Copies of the flags of some rows; ``mark`` keeps what was set. None when nobody asks."""
+        return None if self.flags is None else self.flags.read(np.arange(first, first + count, dtype=np.int64))
+
+    def mark(self, first: int, matched: Bool | None) -> None:
+        """Keep the flags of some rows."""
+        if self.flags is not None and matched is not None:
+            self.flags.mark(first + np.flatnonzero(matched))
 
     def delete(self) -> None:
         """Remove the files."""
         self.run.delete()
         if self.flags is not None:
-            self.flags.unlink(missing_ok=True)
+            self.flags.delete()
 
 
 def spill(
     residents: Residents, directory: SpillDirectory, counters: Counters, pages: Budget, departure: int
 ) -> SpilledRun:
     """Write all rows of one side to disk and forget them in memory."""
-    path = directory.new_path(".arrow")
-    run = residents.write(path, counters, pages)
+    run = residents.write(directory.new_path(".pages"), counters, pages)
     flags = None
     if residents.matched is not None:
-        flags = path.with_suffix(".flags")
-        residents.matched.tofile(flags)
+        flags = FlagFile(directory)
+        flags.append(residents.matched)
     spilled = SpilledRun(run, int(residents.arrivals[-1]), departure, flags)
     residents.clear()
     counters.flushes += 1
@@ -107,12 +109,10 @@ def save_run(snapshot: Snapshot, name: str, spilled: SpilledRun) -> dict[str, An
     """Put a run into a snapshot; returns the plain values that ``load_run`` needs."""
     snapshot.files[name] = spilled.run.path
     if spilled.flags is not None:
-        snapshot.files[f"{name}-flags"] = spilled.flags
+        spilled.flags.save(snapshot, f"{name}-flags")
     return {
         "name": name,
-        "rows": spilled.run.rows,
-        "starts": list(spilled.run.starts),
-        "nbytes": spilled.run.nbytes,
+        "run": spilled.run.to_values(),
         "last_arrival": spilled.last_arrival,
         "departure": spilled.departure,
     }
@@ -120,12 +120,9 @@ def save_run(snapshot: Snapshot, name: str, spilled: SpilledRun) -> dict[str, An
 
 def load_run(snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> SpilledRun:
     """Copy a run out of a snapshot: the snapshot can be restored again."""
-    path = directory.new_path(".arrow")
-    shutil.copyfile(snapshot.files[values["name"]], path)
-    flags = None
-    saved_flags = snapshot.files.get(f"{values['name']}-flags")
-    if saved_flags is not None:
-        flags = path.with_suffix(".flags")
-        shutil.copyfile(saved_flags, flags)
-    run = Run(path, values["rows"], tuple(values["starts"]), values["nbytes"])
+    run = Run.copied(snapshot.files[values["name"]], values["run"], directory)
+    flags, name = None, f"{values['name']}-flags"
+    if name in snapshot.files:
+        flags = FlagFile(directory)
+        flags.load(snapshot, name, run.rows)
     return SpilledRun(run, values["last_arrival"], values["departure"], flags)

@@ -1,7 +1,8 @@
 """The state of an operator as named flat arrays, tables, run files and plain values: pause, resume, checkpoint.
 
 On disk it is a directory with Arrow IPC files and one JSON file, nothing that executes on loading. The JSON is
-written last and under another name first, so a directory that has it is complete.
+written last and under another name first, so a directory that has it is complete. It has a checksum of every file and
+of itself: a damaged one is refused by its name, whatever the damage would have done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from earlyjoin.errors import SnapshotError
+from earlyjoin.errors import DamagedState, SnapshotError
+from earlyjoin.state.checked_files import checksum_of, file_checksum
 
 FORMAT = 4
 _MANIFEST = "snapshot.json"
@@ -45,20 +47,23 @@ class Snapshot:
             ) from error
         if any(path.iterdir()):
             raise SnapshotError(f"{str(path)!r} is not empty; a saved state needs a directory of its own")
-        arrays: dict[str, str] = {}
+        self._write(path)
+
+    def _write(self, path: Path) -> None:
+        files: dict[str, dict[str, str]] = {"arrays": {}, "tables": {}, "files": {}}
         for number, (name, array) in enumerate(self.arrays.items()):
-            arrays[name] = f"array-{number:04d}.npy"
-            np.save(path / arrays[name], array, allow_pickle=False)
-        tables: dict[str, str] = {}
+            files["arrays"][name] = f"array-{number:04d}.npy"
+            np.save(path / files["arrays"][name], array, allow_pickle=False)
         for number, (name, table) in enumerate(self.tables.items()):
-            tables[name] = f"table-{number:04d}.arrow"
-            with pa.OSFile(str(path / tables[name]), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            files["tables"][name] = file = f"table-{number:04d}.arrow"
+            with pa.OSFile(str(path / file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
-        files: dict[str, str] = {}
         for number, (name, source) in enumerate(self.files.items()):
-            files[name] = f"file-{number:04d}{source.suffix}"
-            shutil.copyfile(source, path / files[name])
-        manifest = {"format": FORMAT, "values": self.values, "arrays": arrays, "tables": tables, "files": files}
+            files["files"][name] = f"file-{number:04d}{source.suffix}"
+            shutil.copyfile(source, path / files["files"][name])
+        sums = {file: file_checksum(path / file) for kind in files.values() for file in kind.values()}
+        state = {"values": self.values, **files, "checksums": sums}
+        manifest = {"format": FORMAT, "checksum": _text_checksum(state), "state": state}
         temporary = path / (_MANIFEST + ".part")
         temporary.write_text(json.dumps(manifest, indent=1))
         temporary.replace(path / _MANIFEST)
@@ -67,25 +72,16 @@ class Snapshot:
     def load(cls, directory: str | os.PathLike[str]) -> Snapshot:
         """Read what ``save`` wrote. The files stay where they are; whoever restores copies what it will change."""
         path = Path(directory)
+        state = _read_manifest(path)
+        for file, checksum in state["checksums"].items():
+            _verify(path / file, checksum)
+        files = {name: path / file for name, file in state["files"].items()}
         try:
-            manifest = json.loads((path / _MANIFEST).read_text())
-        except FileNotFoundError:
-            raise SnapshotError(f"{str(path)!r} holds no complete saved state ({_MANIFEST} is missing)") from None
+            arrays = {name: np.load(path / file, allow_pickle=False) for name, file in state["arrays"].items()}
+            tables = {name: _read_table(path / file) for name, file in state["tables"].items()}
         except (OSError, ValueError) as error:
-            raise SnapshotError(f"{str(path)!r} holds no saved state that can be read: {error}") from error
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        if found != FORMAT:
-            raise SnapshotError(f"{str(path)!r} has state format {found}, this version reads {FORMAT}")
-        files = {name: path / file for name, file in manifest["files"].items()}
-        missing = sorted(str(file) for file in files.values() if not file.is_file())
-        if missing:
-            raise SnapshotError(f"{str(path)!r} holds a damaged saved state: {missing[0]} is missing")
-        try:
-            arrays = {name: np.load(path / file, allow_pickle=False) for name, file in manifest["arrays"].items()}
-            tables = {name: _read_table(path / file) for name, file in manifest["tables"].items()}
-        except (OSError, ValueError) as error:
-            raise SnapshotError(f"{str(path)!r} holds a damaged saved state: {error}") from error
-        return cls(manifest["values"], arrays, tables, files)
+            raise SnapshotError(f"{str(path)!r} holds a saved state that cannot be read: {error}") from error
+        return cls(state["values"], arrays, tables, files)
 
     def nested(self, prefix: str, inner: Snapshot) -> None:
         """Put another snapshot inside this one under a prefix."""
@@ -102,6 +98,47 @@ class Snapshot:
             return {name.removeprefix(start): value for name, value in things.items() if name.startswith(start)}
 
         return Snapshot(self.values[prefix], inside(self.arrays), inside(self.tables), inside(self.files))
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """What the directory holds, if it is complete, of this version, and as it was written."""
+    file = path / _MANIFEST
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise SnapshotError(f"{str(path)!r} holds no complete saved state ({_MANIFEST} is missing)") from None
+    except OSError as error:
+        raise SnapshotError(f"{str(path)!r} holds no saved state that can be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(file, str(error)) from error
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found != FORMAT:
+        raise SnapshotError(f"{str(path)!r} has state format {found}, this version reads {FORMAT}")
+    state = manifest.get("state")
+    if not isinstance(state, dict) or manifest.get("checksum") != _text_checksum(state):
+        raise _damaged(file, "its checksum does not match")
+    return state
+
+
+def _text_checksum(state: dict[str, Any]) -> int:
+    """Of the text of plain values, however it is laid out in the file."""
+    return checksum_of(bytearray(json.dumps(state).encode()))
+
+
+def _verify(file: Path, checksum: int) -> None:
+    try:
+        if file_checksum(file) != checksum:
+            raise _damaged(file, "its checksum does not match")
+    except FileNotFoundError:
+        raise _damaged(file, "it is missing") from None
+    except OSError as error:
+        raise _damaged(file, f"it cannot be read ({error.strerror})") from error
+
+
+def _damaged(file: Path, what: str) -> DamagedState:
+    return DamagedState(
+        f"{str(file)!r} of a saved state is damaged: {what}; restore the directory from a copy, or start the join again"
+    )
 
 
 def _read_table(path: Path) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Spill runs: Arrow IPC files in a private directory that disappears in every ending.
+"""The private directory of spill files, which disappears in every ending.
 
 A directory is held by a lock on a file inside it, which the system drops when the process dies, however it dies.
 Whoever starts next in the same place removes the directories that nobody holds any more.
@@ -12,19 +12,12 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from earlyjoin.errors import EarlyJoinError, InputError
-from earlyjoin.state.counters import Counters
-from earlyjoin.state.dictionaries import decoded, encoded, plain_type
+from earlyjoin.errors import InputError
 
 _PREFIX = "earlyjoin-"
 _LOCK = "lock"
-_SCHEMA = b"earlyjoin:schema"
 
 
 class SpillDirectory:
@@ -105,110 +98,3 @@ def _remove(path: Path) -> None:
             if entry.name != _LOCK:
                 entry.unlink()
     shutil.rmtree(path, ignore_errors=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Rows on disk, in pages (record batches) that can be read one by one."""
-
-    path: Path
-    rows: int
-    starts: tuple[int, ...]
-    """Number of the first row of each page."""
-    nbytes: int
-
-    @property
-    def pages(self) -> int:
-        """Number of pages."""
-        return len(self.starts)
-
-    def read(self, counters: Counters) -> RunReader:
-        """Open it for reading pages."""
-        return RunReader(self, counters)
-
-    def delete(self) -> None:
-        """Remove the file."""
-        self.path.unlink(missing_ok=True)
-
-
-class RunWriter:
-    """Writes one run, page by page."""
-
-    def __init__(self, path: Path, schema: pa.Schema, counters: Counters) -> None:
-        self._path = path
-        self._counters = counters
-        self._rows = 0
-        self._starts: list[int] = []
-        self._stored = _stored_schema(schema)
-        with self._failing_clearly():
-            self._sink = pa.OSFile(str(path), "wb")
-            self._writer = pa.ipc.new_file(self._sink, self._stored)
-
-    def write(self, page: pa.RecordBatch) -> None:
-        """Add one page."""
-        before = self._sink.tell()
-        with self._failing_clearly():
-            self._writer.write_batch(_plain(page, self._stored))
-        self._starts.append(self._rows)
-        self._rows += page.num_rows
-        self._counters.pages_written += 1
-        self._counters.tuples_written += page.num_rows
-        self._counters.bytes_written += self._sink.tell() - before
-
-    def close(self) -> Run:
-        """Finish the file."""
-        with self._failing_clearly():
-            self._writer.close()
-            size = self._sink.tell()
-            self._sink.close()
-        return Run(self._path, self._rows, tuple(self._starts), size)
-
-    @contextlib.contextmanager
-    def _failing_clearly(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise EarlyJoinError(f"cannot write spill file {str(self._path)!r}: {error}") from error
-
-
-class RunReader:
-    """Reads the pages of one run in any order."""
-
-    def __init__(self, run: Run, counters: Counters) -> None:
-        self.run = run
-        self._counters = counters
-        self._file = pa.OSFile(str(run.path), "rb")
-        self._reader = pa.ipc.open_file(self._file)
-        self._schema = pa.ipc.read_schema(pa.py_buffer(self._reader.schema.metadata[_SCHEMA]))
-
-    def page(self, number: int) -> pa.RecordBatch:
-        """Read one page."""
-        before = self._file.tell()
-        page = self._reader.get_batch(number)
-        self._counters.pages_read += 1
-        self._counters.tuples_read += page.num_rows
-        self._counters.bytes_read += max(page.nbytes, self._file.tell() - before)
-        return _original(page, self._schema)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-def _stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of the file: an Arrow file has one dictionary a column, pages have many, so it holds values."""
-    fields = [field.with_type(plain_type(field.type)) for field in schema]
-    return pa.schema(fields, metadata={_SCHEMA: schema.remove_metadata().serialize().to_pybytes()})
-
-
-def _plain(page: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
-    columns = [decoded(column) if pa.types.is_dictionary(column.type) else column for column in page.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=stored)
-
-
-def _original(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        encoded(column, field.type) if pa.types.is_dictionary(field.type) else column
-        for column, field in zip(page.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

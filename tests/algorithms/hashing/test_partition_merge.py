@@ -27,7 +27,8 @@ from earlyjoin.errors import InputError
 from earlyjoin.predicates.keys import Bool
 from earlyjoin.state import joined
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.spill import Run, SpillDirectory
+from earlyjoin.state.runs import Run
+from earlyjoin.state.spill import SpillDirectory
 
 SCHEMA = pa.schema([("k", pa.int64()), ("id", pa.int64())])
 Rows = list[tuple[int, int]]

@@ -10,7 +10,6 @@ the clean-up can take a partition that does not fit stripe by stripe.
 
 from __future__ import annotations
 
-import shutil
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +19,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.algorithms.hashing.stored_form import StoredKeys
-from earlyjoin.algorithms.sorted_runs import MatchedFile
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Budget, row_too_large
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.flag_file import FlagFile
 from earlyjoin.state.rows import BatchRows
+from earlyjoin.state.runs import Run, RunReader, RunWriter
 from earlyjoin.state.sizes import array_nbytes, batch_nbytes
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import Run, RunReader, RunWriter, SpillDirectory
+from earlyjoin.state.spill import SpillDirectory
 
 Words = Int64 | npt.NDArray[np.float64]
 ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
@@ -90,17 +90,14 @@ class DiskRun:
     def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
         snapshot.files[name] = self.run.path
-        run = {"rows": self.run.rows, "starts": list(self.run.starts), "nbytes": self.run.nbytes}
+        run = self.run.to_values()
         more = {"sizes": self.sizes, "first_words": self.first_words, "last_probe": self.last_probe}
         return {"name": name, "run": run, "label": self.label, "stripe_pages": self.stripe_pages} | more
 
     @classmethod
     def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> DiskRun:
         """Copy it out of a snapshot: the snapshot can be restored again."""
-        path = directory.new_path(".arrow")
-        shutil.copyfile(snapshot.files[values["name"]], path)
-        run = values["run"]
-        copied = Run(path, run["rows"], tuple(run["starts"]), run["nbytes"])
+        copied = Run.copied(snapshot.files[values["name"]], values["run"], directory)
         words, stripe_pages = tuple(values["first_words"]), tuple(values["stripe_pages"])
         return cls(copied, values["label"], tuple(values["sizes"]), words, values["last_probe"], stripe_pages)
 
@@ -144,7 +141,7 @@ class SideFiles:
         self.page_rows = page_rows
         self.page_part = page_part
         """A page takes at most one in so many parts of the memory for reading."""
-        self.flags = MatchedFile(directory) if flags else None
+        self.flags = FlagFile(directory) if flags else None
         stamps = [ARRIVAL, DEPARTURE, *([NUMBER] if flags else [])]
         self.page_schema = pa.schema([*schema, *stamps])
         self._flat = all(_is_flat(field.type) for field in schema)
@@ -232,7 +229,7 @@ class PartWriter:
         if page_bytes is not None:
             self._page_bytes = min(self._page_bytes, page_bytes)
         self._physical = Counters()
-        self._writer = RunWriter(files.directory.new_path(".arrow"), files.page_schema, self._physical)
+        self._writer = RunWriter(files.directory.new_path(".pages"), files.page_schema, self._physical)
         self._sizes: list[int] = []
         self._first_words: list[int | float] = []
         self._counted = 0
