@@ -312,3 +312,13 @@ def test_a_file_that_is_no_parquet_is_reported_by_spark(spark: Any, tmp_path: Pa
     assert read(frame) is None
     with pytest.raises(EarlyJoinError, match="Spark failed"):
         ej.join(frame, frame, on=ej.band("int", eps=1)).to_arrow()
+
+
+def test_an_error_of_our_own_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise TypeError("a slip of ours")
+
+    in_files(ROWS, tmp_path / "t", 1)
+    monkeypatch.setattr("earlyjoin.spark.plain_files._unpacked", broken)
+    with pytest.raises(TypeError, match="a slip of ours"):
+        read_files(list((tmp_path / "t").glob("*.parquet")), ROWS.schema, account(), 2)

@@ -3,7 +3,7 @@
 Only where nothing can be read differently from Spark. Its physical plan is a scan of files below one path and nothing
 else (``Planned.plain``). No path tells of partitions, and no name is one that a scan passes over. Each file has every
 column, under one name, with the very type that Spark gives it, out of a few types that have one meaning in Parquet.
-Anything else, and any error, is left to Spark.
+Anything else, and a file that cannot be read, is left to Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Account
 
 _TEXTS = frozenset({pa.string(), pa.binary()})
@@ -65,9 +64,7 @@ def read_files(paths: Sequence[Path], schema: pa.Schema, account: Account, copie
                     return None
                 batches += _unpacked(file, schema, account, copies)
         return pa.Table.from_batches(batches, schema).combine_chunks()
-    except BudgetExceeded:
-        raise
-    except Exception:  # Spark will find it too, and say so as it is set up to
+    except (OSError, pa.ArrowException):  # Spark will find it too, and say so as it is set up to
         return None
 
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 from earlyjoin.errors import InputError
+from earlyjoin.spark.failures import root_cause
 from earlyjoin.state.budget import DEFAULT_FRACTION, physical_memory_bytes
 
 INSTALL = "pip install 'earlyjoin[spark]'"
@@ -46,7 +49,9 @@ def active_session() -> Any | None:
 def start_session(master: str | None = None, *, name: str = "earlyjoin", quiet: bool = False) -> Any:
     """The active session, or a new one: on ``master``, on a Connect server (``sc://…``), or on this machine.
 
-    ``quiet`` sends the log of a new Java process nowhere; what fails is raised all the same.
+    ``quiet`` sends the log of a new Java process nowhere; what fails is raised all the same. It takes the standard
+    error of the whole process away while Spark starts: for programs of our own only (command line, demo, benchmarks),
+    never when somebody's program calls ``join``.
     """
     builder = _module("pyspark.sql").SparkSession.builder.appName(name)
     if master is not None and master.startswith("sc://"):
@@ -64,10 +69,8 @@ def start_session(master: str | None = None, *, name: str = "earlyjoin", quiet: 
         builder = builder.master(master)
     if master is not None and master.startswith("local"):
         builder = builder.config("spark.driver.memory", _driver_memory()).config("spark.ui.enabled", "false")
-    # Python on the executors of this machine must be this one, or it finds neither Arrow nor this package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        with _silent_stderr() if quiet else nullcontext():
+        with _workers_python(master), _silent_stderr() if quiet else nullcontext():
             return builder.getOrCreate()
     except Exception as error:
         where = f" on {master!r}" if master else ""
@@ -91,9 +94,8 @@ def missing_java() -> str | None:
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, without Java's stack trace."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    """What went wrong, in one line: the root cause, without Java's stack trace, and what to do if that is known."""
+    return root_cause(error)
 
 
 def _module(name: str) -> Any:
@@ -126,8 +128,33 @@ def _driver_memory() -> str:
 
 
 @contextmanager
+def _workers_python(master: str | None) -> Iterator[None]:
+    """Executors on this machine run this very Python, or they find neither Arrow nor this package.
+
+    A session of Python code has its workers' Python from the environment alone (``spark.pyspark.python`` is for
+    spark-submit), and remembers it when it starts: the environment is as it was afterwards. Other machines have no such
+    path, as a rule; they keep the Python of their own.
+    """
+    if "PYSPARK_PYTHON" in os.environ or not _is_here(master):
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        os.environ.pop("PYSPARK_PYTHON", None)
+
+
+def _is_here(master: str | None) -> bool:
+    """Do executors run on this machine, as far as the master's name tells?"""
+    where = master or os.environ.get("MASTER") or os.environ.get("SPARK_REMOTE") or ""
+    host = urlsplit(where).hostname
+    return where.startswith("local") or host in ("localhost", "127.0.0.1", socket.gethostname().lower())
+
+
+@contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Processes started meanwhile write their errors nowhere, for as long as they live."""
+    """Processes started meanwhile write their errors nowhere, for as long as they live; so does this one, meanwhile."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
