@@ -185,8 +185,9 @@ class Query(RunningQuery):
         )
         with self._stepping:
             self._check_writable()
-        ignore_case = ignores_case(self._jobs.session)
-        target.check_columns(self.schema.names, ignore_case=ignore_case)
+            if self.state is State.FINISHED:
+                self._jobs = Jobs(self._jobs.session)  # those of a query that has ended are cancelled
+        target = target.for_columns(self.schema.names, ignore_case=ignores_case(self._jobs.session))
         if sinks.is_here(target, self._jobs):
             target.check()
             if target.mode == "ignore" and target.exists:
@@ -216,8 +217,6 @@ class Query(RunningQuery):
     def _write_all(self, target: Target) -> int:
         taken, shown, finished = self._taken, self._shown, self.state is State.FINISHED
         written: int
-        if finished:
-            self._jobs = Jobs(self._jobs.session)  # those of a query that has ended are cancelled
         try:
             if not finished and not taken:
                 self._everything_again()
