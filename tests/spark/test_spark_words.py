@@ -1,4 +1,4 @@
-"""Joins in the words that Spark's users know: join types, names in any case, options, keys that Spark alone compares."""
+"""Joins in the words that Spark's users know: join types, names in any case, options, nested keys."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def test_options_of_the_local_engine_are_refused(left: Any, right: Any) -> None:
     ej.join(left, right, on="k", wait_ms=25.0, batch_rows=65536)  # what would be done anyway
 
 
-STRUCTS = "(struct(1, null), {n}1), (struct(1, 2), {n}2), (struct(null, null), {n}3), (null, {n}4), (struct(1, 3), {n}5)"
+STRUCTS = (
+    "(struct(1, null), {n}1), (struct(1, 2), {n}2), (struct(null, null), {n}3), (null, {n}4), (struct(1, 3), {n}5)"
+)
 ARRAYS = "(array(1, null), {n}1), (array(1, 2), {n}2), (array(), {n}3), (null, {n}4), (array({n}, 3), {n}5)"
 
 
@@ -119,7 +121,9 @@ def test_nested_keys(spark: Any, values: str, how: str) -> None:
 
 
 def test_nested_keys_with_more_conditions(spark: Any) -> None:
-    a, b = (spark.sql(f"SELECT * FROM VALUES {STRUCTS.format(n=n)} AS t(k, {name})") for n, name in ((1, "a"), (1, "b")))
+    a, b = (
+        spark.sql(f"SELECT * FROM VALUES {STRUCTS.format(n=n)} AS t(k, {name})") for n, name in ((1, "a"), (1, "b"))
+    )
     query = ej.join(a, b, on=ej.equal("k", null_safe=True) & ej.band("a", "b", eps=1) & ej.equal("a", "b"))
     assert query.to_arrow().num_rows == a.join(b, a.k.eqNullSafe(b.k) & (a.a == b.b)).count() == 5
 

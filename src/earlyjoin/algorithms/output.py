@@ -152,12 +152,12 @@ class OutputSchema:
 
 
 def _shared_column(how: JoinType, position: int, left: pa.Field, other: int, right: pa.Field) -> OutputColumn:
-    """A key that both sides have under one name, the left one. Only a full join mixes the values of both sides."""
+    """A key that both sides have under one name. Only a full join has to mix the values of both sides."""
     if how is JoinType.FULL:
         type_ = _merged_type(left.type, right.type)
         return OutputColumn(pa.field(left.name, type_, left.nullable or right.nullable), (position, other))
     if how is JoinType.RIGHT:
-        return OutputColumn(right.remove_metadata().with_name(left.name), (None, other))
+        return OutputColumn(right.remove_metadata(), (None, other))
     return OutputColumn(left.remove_metadata(), (position, None))
 
 

@@ -65,7 +65,15 @@ def collected(frame: Any) -> pa.Table:
         return table
     messages = [row[0] for row in frame.mapInArrow(packing(), "message binary").collect()]
     batches = [batch for message in messages for batch in pa.ipc.open_stream(message)]
-    return pa.Table.from_batches(batches) if batches else frame.limit(0).toArrow()
+    wanted: pa.Schema = frame.limit(0).toArrow().schema
+    if not batches:
+        return wanted.empty_table()
+    found = pa.Table.from_batches(batches)
+    columns = [
+        values if pa.types.is_nested(values.type) else values.cast(field.type)  # instants come in the session's zone
+        for values, field in zip(found.columns, wanted, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema([f.with_type(c.type) for f, c in zip(wanted, columns, strict=True)]))
 
 
 def packing() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

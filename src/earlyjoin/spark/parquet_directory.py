@@ -66,20 +66,16 @@ def write_batches(
 
 
 def _write_files(batches: Iterable[pa.RecordBatch], schema: pa.Schema, directory: Path, codec: str) -> int:
-    job, rows, number = uuid.uuid4(), 0, 0
-    source = iter(batches)
-    more = True
-    while more:
-        ending = "parquet" if codec == "none" else f"{codec}.parquet"
-        path = directory / f"part-{number:05}-{job}-c000.{ending}"
+    """At least one file, so that an empty result has columns too."""
+    job, ending = uuid.uuid4(), "parquet" if codec == "none" else f"{codec}.parquet"
+    rows, number, source = 0, 0, iter(batches)
+    batch = next(source, None)
+    while batch is not None or number == 0:
+        path, nbytes = directory / f"part-{number:05}-{job}-c000.{ending}", 0
         with pq.ParquetWriter(path, schema, compression=codec) as writer:
-            nbytes = 0
-            while nbytes < FILE_NBYTES:
-                batch = next(source, None)
-                if batch is None:
-                    more = False
-                    break
+            while batch is not None and nbytes < FILE_NBYTES:
                 writer.write_batch(batch.replace_schema_metadata(schema.metadata))
                 rows, nbytes = rows + batch.num_rows, nbytes + batch.nbytes
+                batch = next(source, None)
         number += 1
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any
@@ -117,8 +117,11 @@ class Target:
                         "before it is read; write to another path"
                     )
 
-    def check_columns(self, names: Sequence[str], *, ignore_case: bool) -> None:
-        """Refuse columns that no writer of Spark's takes, and partitions that are not there."""
+    def for_columns(self, names: Sequence[str], *, ignore_case: bool) -> Target:
+        """The target with partitions as the columns are called.
+
+        Refuses columns that no writer of Spark's takes, and partitions that are not there.
+        """
         same = str.lower if ignore_case else str
         folded = [same(name) for name in names]
         alike = [name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1]
@@ -132,6 +135,7 @@ class Target:
             raise InputError(
                 f"partition_by: column {missing[0]!r} is not in the result; columns there: {', '.join(names)}"
             )
+        return replace(self, partition_by=tuple(names[folded.index(same(name))] for name in self.partition_by))
 
 
 def local_path(path: str) -> Path | None:
@@ -169,12 +173,22 @@ def _place(path: str) -> Path:
 
 
 def _read_by(frame: Any) -> Iterator[tuple[str, bool]]:
-    """What a DataFrame reads: its files, and the paths that were named, where its plan tells."""
-    for file in frame.inputFiles():
-        yield unquote(file), False
+    """What a DataFrame reads: its files, and the paths that were named, where that can be told."""
+    files = [unquote(file) for file in frame.inputFiles()]
+    yield from ((file, False) for file in files)
     plain = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
     plan = session_of(frame).sql("EXPLAIN SELECT * FROM {frame}", frame=plain).collect()[0][0]
-    for paths in _LOCATION.findall(plan):
-        for path in paths.split(","):
-            if "..." not in path and path.strip():
-                yield unquote(path.strip()), True
+    named = [path.strip() for paths in _LOCATION.findall(plan) for path in paths.split(",")]
+    yield from ((unquote(path), True) for path in named if path and "..." not in path)
+    if any("..." in path for path in named):  # Spark cuts long paths off
+        yield from ((str(directory), True) for directory in _whole_directories(files))
+
+
+def _whole_directories(files: list[str]) -> Iterator[Path]:
+    """Directories on this machine of which every file is read, as if they had been named."""
+    places = {_place(file) for file in files if local_path(file) is not None}
+    for directory in {place.parent for place in places}:
+        if directory.is_dir():
+            seen = [one for one in directory.iterdir() if one.is_file() and one.name[0] not in "._"]
+            if set(seen) <= places:
+                yield directory
