@@ -117,6 +117,7 @@ SCRIPT = """
 import json, os, sys
 from pyspark.sql import SparkSession, functions as f
 import earlyjoin as ej
+from earlyjoin.spark.jobs import Jobs
 left, right, settings, remote, words, disk = json.loads(sys.argv[1])
 builder = SparkSession.builder
 builder = builder.remote("local[2]") if remote else builder.master("local[2]")
@@ -141,7 +142,7 @@ big = spark.range(400_000).selectExpr("id AS k", "rand() AS x")
 if disk is not None:
     told["disk"] = message(lambda: ej.join(big, big.toDF("k", "y"), on="k").write(disk + "/out.parquet"))
 else:
-    told["large"] = message(lambda: ej.join(big, big.toDF("k", "y"), on="k").to_arrow())
+    told["large"] = message(lambda: Jobs(spark).tagged(big.toArrow))
 spark.stop()
 print(json.dumps(told))
 """
