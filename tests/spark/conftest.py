@@ -19,6 +19,7 @@ def spark_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",  # no port, no page that nobody opens
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",  # a handful of rows
+        "spark.sql.autoBroadcastJoinThreshold": "-1",  # tables of tests are tiny; real ones are shuffled
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "America/New_York",  # not that of the machine, and with summer time
     }
@@ -48,3 +49,12 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")  # the tests provoke failures, which it would print at length
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look would read tables of a test as a whole, and leave nothing to the bulk."""
+    from earlyjoin.spark import early
+
+    monkeypatch.setattr(early, "LEAST_ROWS", 300)
+    monkeypatch.setattr(early, "MOST_ROWS", 300)

@@ -93,10 +93,16 @@ def test_everything_early(spark: Any, tables: tuple[pa.Table, str, pa.Table, str
     frames = [spark.read.parquet(path) for path in (left_path, right_path)]
     query = Query(*frames, equal("k"), SparkOptions(early_share=float("inf")))
     expected = ej.join(left, right, on="k").to_arrow()
-    assert multiset(query.head(len(expected))) == multiset(expected)
-    assert query.state == "running"
+    batches = []
+    for batch in query:
+        batches.append(batch)
+        if sum(one.num_rows for one in batches) == len(expected):
+            break
+    assert multiset(pa.Table.from_batches(batches)) == multiset(expected)
+    assert query.progress.phase == "arriving"
+    assert len(query.to_arrow()) == 0
     assert query.estimate == {"rows": len(expected), "low": len(expected), "high": len(expected), "confidence": 1.0}
-    assert multiset(query.to_arrow()) == multiset(expected)
+    assert query.summary()["phases"]["cleanup"] == 0
 
 
 def test_to_df_is_lazy_and_complete(spark: Any, tables: tuple[pa.Table, str, pa.Table, str]) -> None:
@@ -176,12 +182,10 @@ def test_estimates_of_true_runs(spark: Any, tables: tuple[pa.Table, str, pa.Tabl
 
 def test_few_files_are_estimated_by_their_keys(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block of the only file would cost as much as the table: only keys are read, and no such row goes out."""
-    from earlyjoin.spark import blocks, early
+    from earlyjoin.spark import blocks, drawing
 
-    monkeypatch.setattr(early, "SMALL_BYTES", 0)
+    monkeypatch.setattr(drawing, "SMALL_BYTES", 0)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 256)
-    monkeypatch.setattr(blocks, "GLANCE_MOST", 100)
-    monkeypatch.setattr(blocks, "GLANCE_LEAST", 100)
     tables = [numbered(6000, 3000, "a", 5), numbered(4000, 3000, "b", 6)]
     frames = [spark.read.parquet(in_files(t, tmp_path / str(side), 1)) for side, t in enumerate(tables)]
     expected = ej.join(*tables, on="k").to_arrow()
@@ -198,9 +202,9 @@ def test_few_files_are_estimated_by_their_keys(spark: Any, tmp_path: Path, monke
 
 
 def test_streamed_delivery(spark: Any, tables: tuple[pa.Table, str, pa.Table, str], monkeypatch: Any) -> None:
-    from earlyjoin.spark import execution
+    from earlyjoin.spark import delivery
 
-    monkeypatch.setattr(execution, "COLLECTED_BYTES", 0)
+    monkeypatch.setattr(delivery, "COLLECTED_NBYTES", 0)
     left, left_path, right, right_path = tables
     frames = [spark.read.parquet(path) for path in (left_path, right_path)]
     assert multiset(ej.join(*frames, on="k").to_arrow()) == multiset(ej.join(left, right, on="k").to_arrow())

@@ -10,31 +10,43 @@ from pathlib import Path
 from earlyjoin.cli.arguments import EXIT_DONE
 from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
-from earlyjoin.report.bench import BENCHMARKS
+from earlyjoin.report.bench import BENCHMARKS, AnyBenchmark
 from earlyjoin.report.bench.measuring import Outcome, TableOutcome
+from earlyjoin.report.bench.spark_shapes import SparkShapesBenchmark
 from earlyjoin.report.bench.tpch import default_directory
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the benchmarks that were named, or all, and print medians and ratios."""
     names = options.names or list(BENCHMARKS)
-    for name in names:
-        if name not in BENCHMARKS:
-            raise InputError(f"unknown benchmark {name!r}; choose from: {', '.join(BENCHMARKS)}")
+    chosen = {name: _benchmark(name) for name in names}
     directory = Path(options.data) if options.data is not None else default_directory()
     outcomes: list[Outcome | TableOutcome] = []
-    for name in names:
-        missing = BENCHMARKS[name].missing()
+    for name, benchmark in chosen.items():
+        missing = benchmark.missing()
         if missing is not None and not options.names:
             _say(f"{name}: left out: {missing}")
             continue
-        outcome = BENCHMARKS[name].run(directory, options.scale, options.rounds, _say)
+        outcome = benchmark.run(directory, options.scale, options.rounds, _say)
         outcomes.append(outcome)
         if not options.json:
             print(_text(outcome), end="\n\n", flush=True)
     if options.json:
         print(json.dumps([outcome.to_dict() for outcome in outcomes]))
     return EXIT_DONE
+
+
+def _benchmark(name: str) -> AnyBenchmark:
+    """By its name; ``spark-shapes/csv,wide`` is a part of one."""
+    whole, _, part = name.partition("/")
+    if whole not in BENCHMARKS:
+        raise InputError(f"unknown benchmark {name!r}; choose from: {', '.join(BENCHMARKS)}")
+    benchmark = BENCHMARKS[whole]
+    if not part:
+        return benchmark
+    if not isinstance(benchmark, SparkShapesBenchmark):
+        raise InputError(f"{whole} has no parts; leave /{part} out")
+    return benchmark.only(part)
 
 
 def _say(text: str) -> None:

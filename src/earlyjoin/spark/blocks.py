@@ -3,17 +3,11 @@
 A file is cut into *slots* by a hash of the row's number in it, so that a block is some 10⁴ rows from all over its file:
 a sorted file does not make blocks that differ. Files that depend on each other (part i of one table matches part i of
 the other) do make blocks that differ; that is why blocks, not rows, are what was drawn when sizes are estimated.
-
-The *glance* is another kind of block: the first rows of one file, which are the fastest to read. Of both sides the same
-relative position is taken, because tables that were written together often match there. It is no random choice, so it
-gives rows and counts for nothing else.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -22,34 +16,13 @@ import numpy as np
 from earlyjoin.spark.scans import FILE, ROW, Files, Small
 from earlyjoin.spark.session import functions
 
-GLANCE_BIT, DRAWN_BIT = 1, 2
-"""Bits of a tag: rows of the glance, and rows of the blocks that were drawn at random."""
+LOOK_BIT, DRAWN_BIT = 1, 2
+"""Bits of a tag: rows of the look, and rows of the blocks that were drawn at random."""
 BLOCK_BYTES = 2**19
 """Of a file, compressed; about 10⁴ rows of a middling table."""
 MOST_SLOTS = 256
-GLANCE_LEAST, GLANCE_MOST = 30_000, 150_000
-GLANCE_MOST_FILE_BYTES = 2**24
-"""Files whose rows have no number can be glanced at only as a whole: up to this size."""
-_FIRST_RESULTS = 1500
-_ROW_BYTES = 40
-"""A guess, compressed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """The first rows of one file, or all rows of it (``rows`` None), or of a small table (``path`` None)."""
-
-    path: str | None
-    rows: int | None
-
-    def contains(self) -> Any:
-        """A Column that holds for its rows."""
-        f = functions()
-        if self.path is None:
-            return f.lit(True)
-        # The number first: it decides for nearly all rows, and comparing names costs more.
-        in_file = f.col(FILE) == f.lit(self.path)
-        return in_file if self.rows is None else (f.col(ROW) < f.lit(self.rows)) & in_file
+_EXPANSION = 4
+"""How much larger rows are in memory than in their files, about."""
 
 
 class Blocks:
@@ -63,23 +36,23 @@ class Blocks:
         self.count = len(self._paths) * self.slots
         # Different seeds for the sides, or both would choose the same places.
         self.order = np.random.default_rng([seed, side]).permutation(self.count)
-        self._place = float(np.random.default_rng([seed, 2]).random())
 
     @property
     def files(self) -> int:
         """Number of files."""
         return len(self._paths)
 
-    def glance(self, rows: int) -> Glance | None:
-        """The block to look at first; None when it would take long to read."""
-        path = self._paths[int(self._place * len(self._paths))]
-        if path is None or self._numbered:
-            return Glance(path, rows if path is not None else None)
-        return Glance(path, None) if self.nbytes <= GLANCE_MOST_FILE_BYTES * self.files else None
-
     def share(self, chosen: Sequence[int]) -> float:
         """Which part of the files has to be read for these blocks."""
         return len({block // self.slots for block in chosen}) / self.files
+
+    def rows_nbytes(self, chosen: Sequence[int]) -> float:
+        """What the rows of these blocks take in memory, about."""
+        return _EXPANSION * self.nbytes * len(chosen) / self.count
+
+    def paths(self, chosen: Sequence[int]) -> list[str]:
+        """The files of these blocks."""
+        return [path for path in self._by_path(chosen) if path is not None]
 
     def read_filter(self, chosen: Sequence[int]) -> Any:
         """A Column that holds for rows of these blocks, and that keeps Spark from reading other files."""
@@ -128,21 +101,12 @@ class Blocks:
         return slots
 
 
-def glance_rows(nbytes: Sequence[int]) -> int:
-    """Rows of each side to look at first, so that a key joined with its references gives about 1500 results."""
-    smaller = min(nbytes) / _ROW_BYTES
-    return int(np.clip(math.sqrt(_FIRST_RESULTS * smaller), GLANCE_LEAST, GLANCE_MOST))
-
-
-def tag_column(glance: Glance | None, blocks: Blocks, chosen: Sequence[int]) -> Any:
-    """The tag of a row, a Column: which rectangles of blocks it is part of."""
+def tag_column(look: Any | None, drawn: Any | None) -> Any:
+    """The tag of a row, a Column, from those that hold for rows of the look and of random blocks (None: no row)."""
     f = functions()
     bits = [
         f.when(holds, f.lit(bit)).otherwise(f.lit(0))
-        for bit, holds in (
-            (GLANCE_BIT, glance.contains() if glance is not None else None),
-            (DRAWN_BIT, blocks.contains(chosen) if len(chosen) else None),
-        )
+        for bit, holds in ((LOOK_BIT, look), (DRAWN_BIT, drawn))
         if holds is not None
     ]
     return (reduce(lambda one, other: one + other, bits) if bits else f.lit(0)).cast("tinyint")

@@ -13,7 +13,7 @@ from earlyjoin.spark.bulk import Sides
 from earlyjoin.spark.bulk_bucketed import BucketedJoin
 from earlyjoin.spark.bulk_partitioned import PartitionedJoin
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.scans import planned_nbytes
+from earlyjoin.spark.plans import planned_nbytes
 
 SMALL_NBYTES = 32 * 2**20
 """Both inputs together, as Spark estimates them."""

@@ -2,25 +2,34 @@
 
 A public stream of Arrow does not exist on both kinds of session: ``toArrow`` gives all rows at the end, and
 ``toLocalIterator`` gives rows one by one, which takes a hundred times longer. So tasks pack their rows into
-Arrow messages, one in a row, and those are iterated. Results that are known to be small are simply collected.
+Arrow messages, one in a row, and those are iterated. Results that may be small are collected up to a number of rows:
+if there are no more, that was all, and no Python process had to be started.
 """
 
 from __future__ import annotations
 
 import queue
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError
+from earlyjoin.spark.arrow_forms import collected
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.types import output_batch
+from earlyjoin.state.sizes import likely_row_nbytes
 
-COLLECTED_BYTES = 64 * 2**20
+COLLECTED_NBYTES = 16 * 2**20
+"""Results up to about this size are fetched in one piece."""
 _AHEAD = 4
 """Batches that wait for whoever iterates."""
+_AHEAD_NBYTES = 8 * 2**20
+"""No further batch waits beside so much: wide rows make large ones."""
 _LOOK_S = 0.1
+_YIELD_S = 0.005
 
 
 class Delivery:
@@ -33,6 +42,8 @@ class Delivery:
         self._small = small
         self._stopping = stopping
         self._ready: queue.Queue[pa.RecordBatch | EarlyJoinError | None] = queue.Queue(_AHEAD)
+        self._waiting_nbytes = 0
+        self._lock = threading.Lock()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, never empty."""
@@ -45,9 +56,11 @@ class Delivery:
                 except queue.Empty:
                     continue
                 if arrived is None:
+                    thread.join()
                     return
                 if isinstance(arrived, EarlyJoinError):
                     raise arrived
+                self._book(-arrived.nbytes)
                 yield output_batch(self._schema, arrived)
         finally:
             if thread.is_alive():
@@ -63,16 +76,32 @@ class Delivery:
             self._put(error if isinstance(error, EarlyJoinError) else self._jobs.failure(error))
 
     def _put(self, item: pa.RecordBatch | EarlyJoinError | None) -> bool:
+        nbytes = item.nbytes if isinstance(item, pa.RecordBatch) else 0
         while not self._stopping() and not self._jobs.cancelled:
+            if nbytes and self._waiting_nbytes and self._waiting_nbytes + nbytes > _AHEAD_NBYTES:
+                time.sleep(_YIELD_S)
+                continue
             try:
                 self._ready.put(item, timeout=_LOOK_S)
             except queue.Full:
                 continue
+            self._book(nbytes)
             return True
         return False
 
+    def _book(self, nbytes: int) -> None:
+        with self._lock:
+            self._waiting_nbytes += nbytes
+
     def _collected(self) -> Iterator[pa.RecordBatch]:
-        yield from self._frame.toArrow().to_batches(max_chunksize=65536)
+        """A result that may be small: so many rows are fetched, and all of it otherwise if there are more."""
+        most = max(1, COLLECTED_NBYTES // likely_row_nbytes(self._schema))
+        table = collected(self._frame.limit(most + 1))
+        if len(table) <= most:
+            yield from table.to_batches(max_chunksize=65536)
+        else:
+            del table
+            yield from self._streamed()
 
     def _streamed(self) -> Iterator[pa.RecordBatch]:
         packed = self._frame.mapInArrow(_packing(), "message binary")

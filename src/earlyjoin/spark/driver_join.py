@@ -13,7 +13,7 @@ memory is booked when rows come in: where it is refused, nothing was given out a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -27,6 +27,7 @@ from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import BudgetExceeded, SourceError
 from earlyjoin.predicates.base import LEFT, RIGHT, Capability
 from earlyjoin.predicates.keys import Int64
+from earlyjoin.spark.arrow_forms import collected
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
 from earlyjoin.spark.keys import spark_alone
@@ -89,7 +90,7 @@ class DriverJoin:
         where = "read from their files if those are on this machine, else " if self._from_files else ""
         return f"both inputs are small: they are {where}fetched at the same time and joined in the driver, no shuffle"
 
-    def run(self, stopping: Callable[[], bool]) -> Iterator[pa.RecordBatch] | None:
+    def run(self, stopping: Callable[[], bool]) -> Generator[pa.RecordBatch] | None:
         """The whole result; None when the inputs do not fit into memory after all."""
         try:
             tables = self._read() or self._fetch()
@@ -128,7 +129,7 @@ class DriverJoin:
         self._account.reserve(_COPIES * sum(t.nbytes for t in tables), sum(len(t) for t in tables))
         return tables
 
-    def _joined(self, tables: list[pa.Table], stopping: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
+    def _joined(self, tables: list[pa.Table], stopping: Callable[[], bool]) -> Generator[pa.RecordBatch]:
         how = self._plan.how
         matched = [np.zeros(len(table), dtype=np.bool_) for table in tables]
         try:
@@ -152,5 +153,5 @@ class DriverJoin:
 
 
 def _collected(frame: Any) -> pa.Table:
-    table: pa.Table = frame.toArrow()
+    table = collected(frame)
     return table.combine_chunks()

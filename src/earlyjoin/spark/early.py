@@ -1,22 +1,19 @@
-"""The early phase: a few blocks of both sides, joined in this process while nothing else runs.
+"""The early phase: what is joined in this process before Spark's own join begins.
 
 ::
 
-    glance ──▶ round 1 ──▶ round 2 (twice as many new blocks) ──▶ … ──▶ bulk
-    first rows   4 blocks a side, drawn at random; all blocks drawn so far are joined with each other
+    look ──▶ random blocks ──▶ bulk
+    first rows   the size of the whole, with an interval, and more rows
 
-Blocks are collected as Arrow and joined by the core's operators: no shuffle, no task that waits for another. A round is
-started only while all rounds together take a small part of the time that the bulk will take, which is told from how
-long a part of the files took to read. Spark runs jobs in the order in which they come, so rounds beside a running bulk
-would only wait for it: they come before it. Where files are so few that a block costs as much as a table, only the keys
-of random blocks are read, to estimate the size.
+The look stops once it has found the rows that are wanted. Random blocks are drawn for inner joins alone, whose size can
+be told from them, and only for whoever takes all rows: somebody who asked for a few is not kept waiting for a number.
+What either has given out is marked in the tags of the rows (see :mod:`earlyjoin.spark.exclusion`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,259 +21,120 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
-from earlyjoin.predicates.keys import Int64
-from earlyjoin.spark.blocks import GLANCE_BIT, Blocks, Glance, glance_rows
-from earlyjoin.spark.bulk import PREFIXES, column_names, tag_name
-from earlyjoin.spark.estimating import BlockEstimate
-from earlyjoin.spark.exclusion import Tags, fresh_pairs
+from earlyjoin.predicates.base import Capability
+from earlyjoin.spark.blocks import Blocks, tag_column
+from earlyjoin.spark.drawing import Draws
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.joined_rows import joined_rows
+from earlyjoin.spark.looking import FIRST_ROWS, Look
+from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
-from earlyjoin.spark.session import functions
-from earlyjoin.state.budget import Account
+from earlyjoin.spark.scans import Files, Small
+from earlyjoin.spark.stretches import Stretches
+from earlyjoin.spark.unchanged import Unchanged
+from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import Clock
+from earlyjoin.state.sizes import likely_row_nbytes
 
-FIRST_BLOCKS = 4
-GROWTH = 2
-COUNTED_BLOCKS = 24
-"""Blocks of a side of which only keys are read."""
-JOIN_PER_READ = 4.0
-"""How much longer than reading its inputs a join with a shuffle takes, at least."""
-MOST_SHARE = 0.4
-"""A first round that has to read more of the files than this costs too much, unless they are small."""
-SMALL_BYTES = 32 * 2**20
-_BLOCK = "\0block"
-
-
-@dataclass(slots=True)
-class Drawn:
-    """What was read of the blocks of one side that were drawn at random."""
-
-    rows: pa.Table
-    block: Int64
-    """For each row the place of its block among those drawn."""
-    tags: Tags
-    """For each row whether the glance had it."""
-
-    def __add__(self, other: Drawn) -> Drawn:
-        return Drawn(
-            pa.concat_tables([self.rows, other.rows]).combine_chunks(),
-            np.concatenate((self.block, other.block)),
-            np.concatenate((self.tags, other.tags)),
-        )
+LEAST_ROWS, MOST_ROWS = 30_000, 150_000
+"""Of a side, for the first step of the look."""
+DENSE_ROWS = 3_000
+"""The same without an equality: such conditions hold for many pairs more often than for few."""
+_EXPANSION = 4
+"""How much larger rows are in memory than in their files, about."""
+_MEMORY_SHARE = 1 / 12
+"""Of the early phase's memory: for the rows of a side in the first step."""
 
 
 class Early:
-    """Joins blocks and remembers which; ``frames`` are both sides with their columns named by position."""
+    """The look and the random blocks; ``frames`` are both sides with their columns named by position."""
 
     def __init__(
         self,
         plan: Plan,
         frames: Sequence[Any],
-        blocks: Sequence[Blocks],
+        below: Sequence[Files | Small],
         pairing: Pairing,
         jobs: Jobs,
-        account: Account,
+        budget: Budget,
+        unchanged: Unchanged,
         clock: Clock,
-        share: float,
+        options: SparkOptions,
+        stopping: Callable[[], bool],
     ) -> None:
-        self._plan = plan
-        self._frames = frames
-        self.blocks = blocks
-        self._pairing = pairing
-        self._jobs = jobs
-        self._account = account
-        self._clock = clock
-        self._share = share
-        self.glances: list[Glance | None] = [None, None]
-        self.chosen: list[list[int]] = [[], []]
-        """Numbers of the blocks that were drawn and joined."""
-        self.rows_read = [0, 0]
-        self.estimate = BlockEstimate((blocks[0].count, blocks[1].count))
-        self._drawn: list[Drawn | None] = [None, None]
-        self._too_few_files: str | None = None
-        self._given = np.zeros(0, dtype=np.bool_)
-        """Of the left rows drawn: has a semi join given it out?"""
+        self._frames, self._stopping = frames, stopping
+        sides = _stretches(plan, below, budget, options.seed)
+        self.blocks = [Blocks(one, options.seed, side) for side, one in enumerate(below)]
+        account = budget.account("rows of the first look")
+        self.look = Look(plan, frames, sides, pairing, jobs, account, unchanged, stopping)
+        self.draws: Draws | None = None
+        if plan.how is JoinType.INNER:
+            blocks_account = budget.account("blocks joined early")
+            self.draws = Draws(
+                plan, frames, self.blocks, sides, pairing, jobs, blocks_account, unchanged, clock, options.early_share
+            )
 
     @property
-    def why_no_estimate(self) -> str | None:
-        """Why the size cannot be told; None when it can."""
-        if self.estimate.reason is not None and self._too_few_files is not None:
-            return self._too_few_files
-        return self.estimate.reason
+    def rows_read(self) -> list[int]:
+        """Rows of each side that were read."""
+        drawn = self.draws.rows_read if self.draws is not None else [0, 0]
+        return [one + other for one, other in zip(self.look.rows_read, drawn, strict=True)]
 
-    def run(self, stopping: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
-        """Rows as they are found. When this ends, or is closed, the tags are settled."""
-        start_s = self._clock.now()
-        if self._plan.how is not JoinType.SEMI:  # a left row would be found again among the blocks drawn
-            yield from self._glance()
-        new = FIRST_BLOCKS
-        spent_s = expected_s = 0.0
-        while not stopping() and self._may_draw(new, spent_s, expected_s):
-            round_s = self._clock.now()
-            shares = [self.blocks[side].share(self._next(side, new)) for side in (0, 1)]
-            batches = self._round(new)
-            if batches is None:
-                break
-            yield from batches
-            now_s = self._clock.now()
-            read = sum(share * blocks.nbytes for share, blocks in zip(shares, self.blocks, strict=True))
-            whole = sum(blocks.nbytes for blocks in self.blocks)
-            expected_s = JOIN_PER_READ * (now_s - round_s) * (whole / read if read else 1.0)
-            spent_s = now_s - start_s
-            new *= GROWTH
-        self._drawn = [None, None]
-        self._account.clear()
-        if self._too_few_files is not None and self._plan.how is JoinType.INNER and not stopping():
-            self._count_keys()
+    def drawn_rows(self) -> Iterator[pa.RecordBatch]:
+        """Rows of random blocks; the look is over then."""
+        self.look.close()
+        if self.draws is not None:
+            yield from self.draws.rows(self._stopping)
 
-    # The glance
+    # Tags
 
-    def _glance(self) -> Iterator[pa.RecordBatch]:
-        rows = glance_rows([blocks.nbytes for blocks in self.blocks])
-        glances = [blocks.glance(rows) for blocks in self.blocks]
-        if None in glances:
-            return
-        tables = self._jobs.together(
-            [partial(self._read_glance, side, glance) for side, glance in enumerate(glances) if glance is not None]
-        )
-        if not self._book(tables):
-            return
-        # From here on the pairs are this phase's to give out, whoever stops it.
-        self.glances = list(glances)
-        self._count(tables)
-        i, j = self._pairing.pairs(*tables)
-        yield from joined_rows(self._plan, tables, i, j)
-        self._account.clear()
+    @property
+    def took(self) -> bool:
+        """Was anything given out that the bulk must leave out?"""
+        return bool(self.look.sides[0].taken) or self._drew
 
-    def _read_glance(self, side: int, glance: Glance) -> pa.Table:
-        frame = self._frames[side].where(glance.contains())
-        # The limit changes nothing but that reading stops there.
-        table: pa.Table = (frame if glance.rows is None else frame.limit(glance.rows)).toArrow()
-        return table.combine_chunks()
+    @property
+    def _drew(self) -> bool:
+        return self.draws is not None and bool(self.draws.chosen[0])
 
-    # Rounds
+    def tag(self, side: int) -> Any:
+        """The tag of a row of a side, a Column."""
+        drawn = self.draws.chosen[side] if self.draws is not None else []
+        return tag_column(self._looked(side), self.blocks[side].contains(drawn) if drawn else None)
 
-    def _next(self, side: int, count: int) -> list[int]:
-        blocks = self.blocks[side]
-        first = len(self.chosen[side])
-        return [int(block) for block in blocks.order[first : first + count]]
+    def tagged_rows(self, side: int) -> Any:
+        """The rows of a side that have a tag; only their files are read."""
+        looked = self._looked(side)
+        holds = [looked] if looked is not None else []
+        if self.draws is not None and self.draws.chosen[side]:
+            holds.append(self.blocks[side].read_filter(self.draws.chosen[side]))
+        condition = holds[0] if len(holds) == 1 else holds[0] | holds[1]
+        return self._frames[side].where(condition)
 
-    def _may_draw(self, new: int, spent_s: float, expected_s: float) -> bool:
-        chosen = [self._next(side, new) for side in (0, 1)]
-        if not any(chosen):
-            return False
-        if not self.chosen[0]:
-            for name, blocks, some in zip(("left", "right"), self.blocks, chosen, strict=True):
-                if blocks.nbytes > SMALL_BYTES and blocks.share(some) > MOST_SHARE:
-                    self._too_few_files = (
-                        f"the {name} input is in too few files ({blocks.files}) for random blocks at little cost"
-                    )
-            return self._too_few_files is None and self._share > 0
-        # A round that reads twice as much takes about twice as long as all before.
-        return spent_s * (1 + GROWTH) <= self._share * expected_s
+    def _looked(self, side: int) -> Any | None:
+        stretches = self.look.sides[side]
+        return stretches.taken_rows() if stretches.taken else None
 
-    def _round(self, new: int) -> Iterator[pa.RecordBatch] | None:
-        chosen = [self._next(side, new) for side in (0, 1)]
-        fresh = self._jobs.together([partial(self._read_blocks, side, some) for side, some in enumerate(chosen)])
-        if not self._book([drawn.rows for drawn in fresh]):
-            return None
-        return self._join_round(chosen, fresh)
 
-    def _join_round(self, chosen: list[list[int]], fresh: list[Drawn]) -> Iterator[pa.RecordBatch]:
-        old_left, old_right = self._drawn
-        all_left = fresh[0] if old_left is None else old_left + fresh[0]
-        all_right = fresh[1] if old_right is None else old_right + fresh[1]
-        self._count([drawn.rows for drawn in fresh])
-        for side in (0, 1):
-            self.chosen[side] += chosen[side]
-        self._drawn = [all_left, all_right]
-        self._given = np.concatenate((self._given, np.zeros(len(fresh[0].rows), dtype=np.bool_)))
-        first = len(all_left.rows) - len(fresh[0].rows)
-        i, j = self._pairing.pairs(fresh[0].rows, all_right.rows)
-        pairs = [(i + first, j)]
-        if old_left is not None:
-            before = len(all_right.rows) - len(fresh[1].rows)
-            i, j = self._pairing.pairs(old_left.rows, fresh[1].rows)
-            pairs.append((i, j + before))
-        self._update(all_left, all_right, pairs)
-        for i, j in pairs:
-            yield from self._fresh_rows(all_left, i, all_right, j)
+def _stretches(plan: Plan, below: Sequence[Files | Small], budget: Budget, seed: int) -> list[Stretches]:
+    place = float(np.random.default_rng([seed, 2]).random())
+    in_files = [max(4.0, likely_row_nbytes(schema) / _EXPANSION) for schema in plan.schemas]
+    smaller = min(one.nbytes / nbytes for one, nbytes in zip(below, in_files, strict=True))
+    stretches = []
+    for schema, one, nbytes in zip(plan.schemas, below, in_files, strict=True):
+        rows = first_look_rows(smaller, dense=plan.condition.driver(Capability.HASHABLE) is None)
+        if budget.limit.bytes is not None:
+            rows = min(rows, int(_MEMORY_SHARE * budget.limit.bytes / likely_row_nbytes(schema)))
+        elif budget.limit.rows is not None:
+            rows = min(rows, budget.limit.rows // 3)
+        stretches.append(Stretches(one, place, max(1, rows), nbytes))
+    return stretches
 
-    def _read_blocks(self, side: int, chosen: list[int]) -> Drawn:
-        f, blocks, frame = functions(), self.blocks[side], self._frames[side]
-        width = len(self._plan.schemas[side])
-        if not chosen:
-            nothing = self._plan.schemas[side].empty_table().rename_columns(column_names(self._plan, side))
-            return Drawn(nothing, np.zeros(0, np.int64), np.zeros(0, np.int8))
-        glance = self.glances[side]
-        seen = f.when(glance.contains(), f.lit(GLANCE_BIT)).otherwise(f.lit(0)) if glance is not None else f.lit(0)
-        read = frame.where(blocks.read_filter(chosen)).select(
-            "*", blocks.number(chosen).alias(_BLOCK), seen.cast("tinyint").alias(tag_name(side))
-        )
-        table = read.toArrow().combine_chunks()
-        return Drawn(
-            table.select(range(width)),
-            self._places(side, chosen, table.column(width)),
-            table.column(width + 1).to_numpy().astype(np.int8),
-        )
 
-    def _places(self, side: int, chosen: list[int], numbers: pa.ChunkedArray) -> Int64:
-        """Places among all blocks drawn, from the numbers of blocks."""
-        places = np.full(self.blocks[side].count, -1, dtype=np.int64)
-        places[chosen] = np.arange(len(chosen)) + len(self.chosen[side])
-        found: Int64 = places[numbers.to_numpy()]
-        return found
+def first_look_rows(smaller: float, *, dense: bool) -> int:
+    """Rows of each side to look at first, so that a key joined with its references gives half as much again as wanted.
 
-    # Keys alone
-
-    def _count_keys(self) -> None:
-        """Few large files: reading their keys alone costs little. Such blocks tell the size, and give out no rows."""
-        chosen = [self._next(side, COUNTED_BLOCKS) for side in (0, 1)]
-        read = self._jobs.together([partial(self._read_keys, side, some) for side, some in enumerate(chosen)])
-        if self._book([keys for keys, _ in read]):
-            i, j = self._pairing.key_pairs(*(keys for keys, _ in read))
-            shape = (len(chosen[0]), len(chosen[1]))
-            flat = read[0][1][i] * shape[1] + read[1][1][j]
-            self.estimate.update(np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape))
-            self._too_few_files = None
-        self._account.clear()
-
-    def _read_keys(self, side: int, chosen: list[int]) -> tuple[pa.Table, Int64]:
-        blocks, frame = self.blocks[side], self._frames[side]
-        names = [f"{PREFIXES[side]}{position}" for position in self._pairing.positions[side]]
-        number = blocks.number(chosen).alias(_BLOCK)
-        table = frame.where(blocks.read_filter(chosen)).select(*names, number).toArrow().combine_chunks()
-        return table.select(range(len(names))), self._places(side, chosen, table.column(len(names)))
-
-    # Counting
-
-    def _update(self, left: Drawn, right: Drawn, pairs: list[tuple[Int64, Int64]]) -> None:
-        shape = (len(self.chosen[0]), len(self.chosen[1]))
-        cells = np.zeros(shape, dtype=np.int64)
-        before = self.estimate.cells
-        cells[: before.shape[0], : before.shape[1]] = before
-        for i, j in pairs:
-            flat = left.block[i] * shape[1] + right.block[j]
-            cells += np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
-        self.estimate.update(cells)
-
-    def _fresh_rows(self, left: Drawn, i: Int64, right: Drawn, j: Int64) -> Iterator[pa.RecordBatch]:
-        if self._plan.how is JoinType.SEMI:
-            matched = np.unique(i)
-            matched = matched[~self._given[matched]]
-            self._given[matched] = True
-            yield from joined_rows(self._plan, (left.rows, right.rows), matched, None)
-            return
-        fresh = fresh_pairs(left.tags[i], right.tags[j])
-        yield from joined_rows(self._plan, (left.rows, right.rows), i[fresh], j[fresh])
-
-    # Memory
-
-    def _book(self, tables: Sequence[pa.Table]) -> bool:
-        """Is there memory for these, and for the rows that come of them?"""
-        return self._account.try_reserve(2 * sum(t.nbytes for t in tables), sum(len(t) for t in tables))
-
-    def _count(self, tables: Sequence[pa.Table]) -> None:
-        for side, table in enumerate(tables):
-            self.rows_read[side] += len(table)
+    ``smaller``: rows of the smaller side, about. ``dense``: does the condition hold for many pairs of rows?
+    """
+    if dense:
+        return DENSE_ROWS
+    return int(np.clip(math.sqrt(1.5 * FIRST_ROWS * smaller), LEAST_ROWS, MOST_ROWS))

@@ -12,25 +12,29 @@ import pyarrow as pa
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.conjunction import Condition
-from earlyjoin.spark.blocks import Blocks, tag_column
 from earlyjoin.spark.bulk import Bulk, Sides, choose_bulk, tag_name
-from earlyjoin.spark.delivery import COLLECTED_BYTES, Delivery
+from earlyjoin.spark.bulk_equality import SparkJoin
+from earlyjoin.spark.delivery import Delivery
 from earlyjoin.spark.driver_join import DriverJoin, left_to_spark, too_large
 from earlyjoin.spark.early import Early
 from earlyjoin.spark.exclusion import NO_TAG
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.keys import spark_alone
+from earlyjoin.spark.looking import FIRST_ROWS
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
+from earlyjoin.spark.plans import explained, shuffles
 from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
 from earlyjoin.spark.session import functions
 from earlyjoin.spark.types import output_frame, positional
+from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters, Phase
-from earlyjoin.state.sizes import likely_row_nbytes
 
 _SMALL_INPUT_BYTES = 4 * 2**20
+_COLLECTED_ROWS = 100_000
+"""A limit up to this many rows is fetched in one piece."""
 _NAMES = ("left", "right")
 
 
@@ -57,6 +61,12 @@ class Execution:
         self._planned: list[Planned | Computed] | None = None
         self._early_rows: Generator[pa.RecordBatch] | None = None
         self._driver_join: DriverJoin | None = None
+        self.limit: int | None = None
+        """All that will be asked for: so many rows, those given out already included; None: all there are."""
+        self.unchanged = Unchanged(jobs)
+        """Files that the early phase has read."""
+        self._wanted = FIRST_ROWS
+        self._whole: Generator[pa.RecordBatch] | None = None
         self.complete = False
         """Was everything given out without a bulk?"""
         self.closed = False
@@ -124,31 +134,38 @@ class Execution:
             return "which rows of an anti join stay alone shows at the end"
         if (alone := spark_alone(self.plan)) is not None:
             return alone
+        if not self._spark_shuffles:
+            return "Spark needs no shuffle for this join, so that its own first rows come at once"
         for name, below in zip(_NAMES, self.below, strict=True):
             if isinstance(below, Computed):
                 return f"the {name} input has no blocks to choose from: {below.reason}"
         return None
 
+    @cached_property
+    def _spark_shuffles(self) -> bool:
+        """Has Spark's own join to shuffle before its first row? Joins without an equality are taken to."""
+        bulk = self.bulk(everything=True)
+        return not isinstance(bulk, SparkJoin) or shuffles(self.jobs.tagged(lambda: explained(bulk.rows())))
+
     @property
     def early(self) -> Early | None:
         """The early phase, if there is one."""
         if self._early is None and self.no_early is None:
-            blocks = [Blocks(below, self.options.seed, side) for side, below in enumerate(self._with_blocks())]
             held, rest = self.budget.split(0.5)
             self._early = Early(
                 self.plan,
                 self._frames,
-                blocks,
+                [below for below in self.below if not isinstance(below, Computed)],
                 Pairing(self.plan, self._condition, rest),
                 self.jobs,
-                held.account("blocks joined early"),
+                held,
+                self.unchanged,
                 self._clock,
-                self.options.early_share,
+                self.options,
+                self._stopping,
             )
+            self._early.look.wanted = self._wanted
         return self._early
-
-    def _with_blocks(self) -> list[Any]:
-        return [below for below in self.below if not isinstance(below, Computed)]
 
     # Running
 
@@ -174,40 +191,81 @@ class Execution:
             self._early_rows = self._run_early()
         return self._early_rows
 
-    def _run_early(self) -> Generator[pa.RecordBatch]:
+    def look_rows(self, more: int) -> Iterator[pa.RecordBatch]:
+        """Rows that come without a shuffle, until so many more are found, or there are none to be had at little cost.
+
+        ``early_rows`` goes on from there.
+        """
+        self.look_for(more)
         for batch in self._without_shuffle():
             self.counters.results[Phase.ARRIVING] += batch.num_rows
             yield batch
 
-    def whole_rows(self) -> Iterator[pa.RecordBatch] | None:
+    def look_for(self, more: int) -> None:
+        """Let the look go on until it has found so many more rows."""
+        self._wanted = more
+        if self._early is not None:
+            self._early.look.wanted = self._early.look.found + more
+
+    def _run_early(self) -> Generator[pa.RecordBatch]:
+        for batch in self._without_shuffle():
+            self.counters.results[Phase.ARRIVING] += batch.num_rows
+            yield batch
+        if not self.complete and self.early is not None and self.limit is None:
+            for batch in self.early.drawn_rows():
+                self.counters.results[Phase.ARRIVING] += batch.num_rows
+                yield batch
+
+    def whole_rows(self) -> Generator[pa.RecordBatch] | None:
         """All rows, joined in this process; None when the inputs are not small, or do not fit into memory after all."""
+        if self._whole is not None:
+            self._whole.close()
         whole = self.driver_join
-        rows = whole.run(self._stopping) if whole is not None else None
-        if whole is not None and rows is None:
+        self._whole = whole.run(self._stopping) if whole is not None else None
+        if whole is not None and self._whole is None:
             self._driver_join, self._outgrown = None, "the inputs do not fit into the memory of the driver"
-        return rows
+        return self._whole
 
     def _without_shuffle(self) -> Iterator[pa.RecordBatch]:
-        rows = self.whole_rows()
-        if rows is not None:
+        """What is joined in the driver, or looked for there; goes on where an earlier call was left."""
+        if self._whole is None and self._early is None:
+            self.whole_rows()
+        if self._whole is not None:
             self.complete = True
-            yield from rows
-            return
-        early = self.early
-        if early is not None:
-            yield from early.run(self._stopping)
+            while (batch := next(self._whole, None)) is not None:  # whoever leaves this early does not close it
+                yield batch
+        elif self.early is not None:
+            yield from self.early.look.rows()
 
     def _run_bulk(self) -> Iterator[pa.RecordBatch]:
         if self._stopping():
             return
+        left = None if self.limit is None else self.limit - self.counters.results[Phase.ARRIVING]
+        if left is not None and left <= 0:
+            return
         self.phase, self.bulk_started = Phase.CLEANUP, True
-        frame = self.jobs.tagged(self.bulk_frame)
-        delivery = Delivery(
-            frame, self.plan.output.schema, self.jobs, small=self._result_is_small(), stopping=self._stopping
-        )
-        for batch in delivery.batches():
+        if self._early is not None:
+            self._early.look.close()
+        for batch in self.bulk_batches(left):
             self.counters.results[Phase.CLEANUP] += batch.num_rows
             yield batch
+
+    def bulk_batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
+        """The rows that the early phase has not given out, or ``most`` of them; the files must be what they were."""
+        frame = self.jobs.tagged(self.bulk_frame)
+        if most is not None:
+            frame = frame.limit(most)
+        # Whether that is so shows when it is fetched.
+        small = most <= _COLLECTED_ROWS if most is not None else self._inputs_are_small()
+        delivery = Delivery(frame, self.plan.output.schema, self.jobs, small=small, stopping=self._stopping)
+        checked = False
+        for batch in delivery.batches():
+            if not checked:
+                self.unchanged.check()
+                checked = True
+            yield batch
+        if not self._stopping():
+            self.unchanged.check()
 
     def bulk_frame(self, *, everything: bool = False) -> Any:
         """What the bulk gives, or ``everything``, as a lazy DataFrame.
@@ -226,43 +284,27 @@ class Execution:
         if not self.closed:
             self.closed = True
             self.jobs.cancel()
-            if self._early_rows is not None:
-                with suppress(ValueError):  # whoever is in the middle of it ends it
-                    self._early_rows.close()
+            early = self._early.look if self._early is not None else None
+            for open_ in (self._early_rows, self._whole, early):
+                if open_ is not None:
+                    with suppress(ValueError):  # whoever is in the middle of it ends it
+                        open_.close()
 
     def _sides(self, early: Early | None) -> Sides:
         f = functions()
-        tagged = []
-        took = early is not None and (None not in early.glances or bool(early.chosen[0]))
-        for side, frame in enumerate(self._frames):
-            tag = f.lit(NO_TAG).cast("tinyint")
-            if early is not None and took:
-                tag = tag_column(early.glances[side], early.blocks[side], early.chosen[side])
-            tagged.append(frame.select("*", tag.alias(tag_name(side))))
-        if early is None or not took:
-            return Sides(tagged[0], tagged[1])
-        return Sides(tagged[0], tagged[1], early_right=partial(self._early_right, early))
-
-    def _early_right(self, early: Early) -> Any:
-        """Right rows with a tag; only their files are read."""
-        f = functions()
-        holds = f.lit(False)
-        glance = early.glances[1]
-        if glance is not None:
-            holds = holds | glance.contains()
-        if early.chosen[1]:
-            holds = holds | early.blocks[1].read_filter(early.chosen[1])
-        return (
-            self._frames[1]
-            .where(holds)
-            .select("*", tag_column(glance, early.blocks[1], early.chosen[1]).alias(tag_name(1)))
+        tags = [f.lit(NO_TAG).cast("tinyint")] * 2
+        if early is not None and early.took:
+            tags = [early.tag(side) for side in (0, 1)]
+        left, right = (
+            frame.select("*", tag.alias(tag_name(side)))
+            for side, (frame, tag) in enumerate(zip(self._frames, tags, strict=True))
         )
+        if early is None or not early.took:
+            return Sides(left, right)
+        return Sides(left, right, early_right=lambda: early.tagged_rows(1).select("*", tags[1].alias(tag_name(1))))
 
-    def _result_is_small(self) -> bool:
-        """Is it known that the result fits this process several times over?"""
-        estimate = self._early.estimate.get(0) if self._early is not None else None
-        if estimate is not None:
-            return bool(estimate["high"] * likely_row_nbytes(self.plan.output.schema) <= COLLECTED_BYTES)
+    def _inputs_are_small(self) -> bool:
+        """May the result be small?"""
         sizes = [below.nbytes for below in self.below]
         return all(size is not None and size <= _SMALL_INPUT_BYTES for size in sizes)
 

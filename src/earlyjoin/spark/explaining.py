@@ -40,8 +40,8 @@ def _early(execution: Execution) -> str:
     reason = execution.no_early
     if reason is not None:
         return f"none: {reason}; the first rows come when the bulk delivers"
-    glance = "" if execution.plan.how is JoinType.SEMI else "the first rows of a file of each side, then "
-    return f"{glance}blocks drawn at random, joined in the driver without a shuffle; the bulk skips their pairs"
+    drawn = ", then random blocks that tell the size" if execution.plan.how is JoinType.INNER else ""
+    return f"the first rows of a few files of each side{drawn}, joined in the driver without a shuffle"
 
 
 def _side(execution: Execution, side: int) -> str:

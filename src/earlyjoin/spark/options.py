@@ -20,7 +20,7 @@ class SparkOptions:
     seed: int = 0
     early: bool = True
     """Join a few blocks at once, before Spark's join delivers?"""
-    early_share: float = 0.06
+    early_share: float = 0.04
     """Time for random blocks, as a part of the time that Spark's join is expected to take."""
 
     driver_nbytes: int = 16 * 2**20

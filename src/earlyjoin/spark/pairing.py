@@ -20,6 +20,10 @@ from earlyjoin.state.spill import SpillDirectory
 
 _ROWS = ("\0row_left", "\0row_right")
 _SUFFIXES = ("\0left", "\0right")
+_NOTHING: tuple[Int64, Int64] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+"""A step that found nothing: whoever takes the pairs may stop there too."""
+_ARRIVING_ROWS = 16384
+"""Rows handed to the operator at once: the first pairs come after the first of them, not after all."""
 
 
 class Pairing:
@@ -43,23 +47,13 @@ class Pairing:
         self._plan = Plan(schemas=keys.schemas, condition=keys.condition, output=numbers, joined_row=numbers)
         self._budget = budget
 
-    def pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
-        """Row numbers of all pairs that match."""
-        tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
-        return self.key_pairs(*tables)
-
     def found(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
-        """The same a piece at a time: memory is bounded, however many pairs there are."""
+        """Row numbers of the pairs that match, a piece at a time: memory is bounded, however many pairs there are."""
         tables = [table.select(places) for table, places in zip((left, right), self.positions, strict=True)]
-        return self._pieces(*tables)
+        return self.found_keys(*tables)
 
-    def key_pairs(self, left: pa.Table, right: pa.Table) -> tuple[Int64, Int64]:
+    def found_keys(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
         """The same for tables of the key columns alone, in the order of ``positions``."""
-        pieces = list(self._pieces(left, right))
-        none = np.empty(0, dtype=np.int64)
-        return np.concatenate([none, *(i for i, _ in pieces)]), np.concatenate([none, *(j for _, j in pieces)])
-
-    def _pieces(self, left: pa.Table, right: pa.Table) -> Generator[tuple[Int64, Int64]]:
         tables = (left, right)
         algorithm = choose(self._plan, self._budget.limit, sum(t.nbytes for t in tables), sum(map(len, tables))).name
         spill = SpillDirectory()
@@ -73,6 +67,8 @@ class Pairing:
                     if step is not None:
                         i, j = self._plan.output.build(step.rows, step.index).columns
                         yield i.to_numpy(), j.to_numpy()
+                    else:
+                        yield _NOTHING
         finally:
             operator.close()
             spill.close()
@@ -85,7 +81,7 @@ class Pairing:
         columns = list(table.columns)
         columns.append(pa.chunked_array([pa.array(np.arange(len(table)))]))
         keys = pa.Table.from_arrays(columns, schema=self._plan.schemas[side])
-        batches: list[pa.RecordBatch] = keys.combine_chunks().to_batches()
+        batches: list[pa.RecordBatch] = keys.combine_chunks().to_batches(max_chunksize=_ARRIVING_ROWS)
         return batches
 
 

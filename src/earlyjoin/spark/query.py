@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,6 +65,8 @@ class Query(RunningQuery):
         self.condition = condition
         self._jobs = Jobs(session_of(left))
         self._given = (left, right)
+        self._more_shown: pa.Table | None = None
+        """Rows of Spark's own join that ``head`` has shown beside those of the early phase."""
         self.writing: Writing | None = None
         """What is being written now."""
         frames = self._jobs.tagged(lambda: [collectable(frame) for frame in self._given])
@@ -128,9 +130,9 @@ class Query(RunningQuery):
 
     def _estimated(self) -> dict[str, Any] | None:
         early = self._execution.joined_early
-        if early is None or self.plan.how is not JoinType.INNER:
+        if early is None or early.draws is None:
             return None
-        return early.estimate.get(self._watch.rows)
+        return early.draws.estimate.get(self._watch.rows)
 
     @property
     def estimate_reason(self) -> str | None:
@@ -148,7 +150,57 @@ class Query(RunningQuery):
         if reason is not None:
             return f"no blocks are joined early, because {reason}"
         early = self._execution.joined_early
-        return early.why_no_estimate if early is not None else "no blocks were joined yet"
+        if early is None or early.draws is None:
+            return "no random blocks were joined yet"
+        return early.draws.why_no_estimate
+
+    def head(self, rows: int) -> pa.Table:
+        """The first rows, as soon as so many are found. They are only shown: iterating afterwards gives all rows.
+
+        A few blocks of both inputs are joined at once, where that is sooner than Spark's own join; the rows that are
+        missing then come from that, cut off at so many. So another ``head`` may show other rows.
+        """
+        if rows < 0:
+            raise InputError(f"head needs 0 rows or more, got {rows}")
+        if self._execution.bulk_started:
+            return super().head(rows)
+        with self._stepping:
+            self._check_open()
+            try:
+                return self._looked(rows)
+            except BaseException as error:
+                if not self._end_after(error):
+                    raise
+                return pa.Table.from_batches(self._shown, schema=self.schema).slice(0, rows)
+
+    def _looked(self, rows: int) -> pa.Table:
+        """So many rows: of the early phase, kept to be given out again, and of Spark's own join, which are not."""
+        self._start()
+        kept = sum(batch.num_rows for batch in self._shown)
+        if kept < rows:
+            for batch in self._execution.look_rows(rows - kept):
+                self._watch.count(batch.num_rows)
+                self._shown.append(batch)
+                kept += batch.num_rows
+                if kept >= rows:
+                    break
+        table = pa.Table.from_batches(self._shown, schema=self.schema).slice(0, rows)
+        missing = rows - len(table)
+        if not missing or self._execution.complete or self._execution.stop_asked:
+            return table
+        if self._more_shown is None or len(self._more_shown) < missing:
+            more = list(self._execution.bulk_batches(missing))
+            self._more_shown = pa.Table.from_batches(more, schema=self.schema)
+            self._watch.show(len(self._more_shown))
+        return pa.concat_tables([table, self._more_shown.slice(0, missing)])
+
+    def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
+        """Like iterating, but stops the query once so many rows were given out; Spark is asked for no more."""
+        if rows is not None and not self._execution.bulk_started:
+            shown = sum(batch.num_rows for batch in self._shown)
+            self._execution.limit = self._watch.rows - shown + rows
+            self._execution.look_for(rows - shown)
+        yield from super().limited(rows)
 
     def to_df(self) -> Any:
         """The full result as a lazy Spark DataFrame, whatever was given out already.
@@ -201,11 +253,8 @@ class Query(RunningQuery):
 
     def _check_writable(self) -> None:
         """Rows of the bulk that were given out cannot be left out again."""
-        if self.state is State.NEW or (not self._taken and self.state in (State.RUNNING, State.FINISHED)):
-            return
-        if self.state is not State.RUNNING:
-            raise InputError(f"the query is {self.state}, and its rows were given out: make it again to write them")
-        if self._execution.bulk_started:
+        self._check_open()
+        if self._taken and self._execution.bulk_started:
             raise InputError("rows of the bulk were taken already: make the query again to write it, or use to_arrow()")
 
     @property
@@ -232,7 +281,7 @@ class Query(RunningQuery):
             raise
         finally:
             self.writing = None
-        self._shown = []
+        self._shown, self._given_out = [], True
         self._watch.count(taken + written - self._watch.rows)
         self._end(State.FINISHED)
         return written
@@ -266,11 +315,10 @@ class Query(RunningQuery):
 
     def _everything_again(self) -> None:
         """Begin anew: no more than a glance was taken so far, and what was shown is forgotten."""
-        if self._running is None:
-            return
-        self._running.close()  # type: ignore[attr-defined]
-        self._running = None
-        self._jobs = self._execution.jobs = Jobs(self._jobs.session)
+        if self._running is not None:
+            self._running.close()  # type: ignore[attr-defined]
+            self._running = None
+            self._jobs = self._execution.jobs = Jobs(self._jobs.session)
         self._shown, self._watch.rows = [], 0
         self._execution.counters.results[Phase.ARRIVING] = self._execution.counters.results[Phase.CLEANUP] = 0
 

@@ -7,16 +7,17 @@ early must be the block that the bulk skips.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from earlyjoin.spark.plans import explained, node_nbytes, plan_nodes
+
 _ROW_BY_ROW = frozenset({"Project", "Filter"})
-_PLAN_HEADER = "== Optimized Logical Plan =="
-_NODE = re.compile(r"^[\s:+|\-]*(\w+)")
 _FORMAT = re.compile(r"\] (\w+)(?:,|$)")
 _PLAIN_SCAN = re.compile(
     r"\n== Physical Plan ==\n(?:(?:\*\(1\) )?ColumnarToRow\n\+- )?"
@@ -26,8 +27,6 @@ _PLAIN_SCAN = re.compile(
 )
 """A scan below one path and nothing else: no filter, no computed column, no table of a catalogue or with a log of its
 own. Of several paths Spark reads those that overlap several times."""
-_SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.,E+]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)")
-_UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _CHANGING = re.compile(
     r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|"
     r"input_file_block_\w+|\w*udf\w*)\(",
@@ -47,6 +46,8 @@ class Files:
     """As the hidden column ``_metadata.file_path`` has them."""
     format: str
     nbytes: int
+    filtered: bool = False
+    """Do only some of their rows come out? Then rows found tell nothing about rows read."""
 
     @property
     def numbered(self) -> bool:
@@ -59,6 +60,7 @@ class Small:
     """A small table in memory, one block as a whole."""
 
     nbytes: int
+    filtered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Planned:
     nbytes: int
     plain: bool = False
     """Is its physical plan nothing but a scan of Parquet files that were named by a path?"""
+    filtered: bool = False
 
 
 def examine(dataframe: Any) -> Below:
@@ -90,12 +93,12 @@ def examine(dataframe: Any) -> Below:
 
 def look(dataframe: Any) -> Planned | Computed:
     """Look at a DataFrame's plan alone."""
-    explained = _explained(dataframe)
-    nodes = plan_nodes(explained)
+    text = explained(dataframe)
+    nodes = plan_nodes(text)
     if not nodes:
         return Computed("its plan cannot be read")
-    nbytes = _nbytes(nodes[0][1])
-    *above, (leaf, text) = nodes
+    nbytes = node_nbytes(nodes[0][1])
+    *above, (leaf, leaf_text) = nodes
     others = [name for name, _ in above if name not in _ROW_BY_ROW]
     if others:
         return Computed(f"it is behind {_described(others[0])}", nbytes)
@@ -104,10 +107,11 @@ def look(dataframe: Any) -> Planned | Computed:
         return Computed(f"{changing}() may give other rows when it is asked again", nbytes)
     if leaf == "LocalRelation" and nbytes is not None and nbytes <= SMALL_BYTES:
         return Planned(None, nbytes)
-    format_ = _FORMAT.search(text)
+    format_ = _FORMAT.search(leaf_text)
     if leaf != "Relation" or format_ is None:
         return Computed(f"it does not come from files but from {_described(leaf)}", nbytes)
-    return Planned(format_[1].lower(), _nbytes(text) or 0, _PLAIN_SCAN.search(explained) is not None)
+    filtered = any(name == "Filter" for name, _ in above)
+    return Planned(format_[1].lower(), node_nbytes(leaf_text) or 0, _PLAIN_SCAN.search(text) is not None, filtered)
 
 
 def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:
@@ -119,54 +123,40 @@ def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:
     paths = tuple(sorted(_as_in_metadata(path) for path in dataframe.inputFiles()))
     if not paths:
         return Computed("it has no files", planned.nbytes)
-    files = Files(paths, planned.format, planned.nbytes)
+    files = Files(paths, planned.format, planned.nbytes, planned.filtered)
     if not _resolves(dataframe, FILE, *([ROW] if files.numbered else [])):
         return Computed("it is behind a view, or a column of its own hides which file a row comes from", planned.nbytes)
     return files
 
 
-def planned_nbytes(dataframe: Any) -> int | None:
-    """How large Spark takes a DataFrame for; None when it does not say. Nothing is run."""
-    nodes = plan_nodes(_explained(dataframe))
-    return _nbytes(nodes[0][1]) if nodes else None
-
-
-def plan_nodes(explained: str) -> list[tuple[str, str]]:
-    """Name and text of each node of the optimised plan, from the root on."""
-    _, found, rest = explained.partition(_PLAN_HEADER)
-    section = rest.split("\n==", 1)[0] if found else ""
-    nodes = []
-    for line in section.splitlines():
-        name = _NODE.match(line)
-        if name is not None:
-            nodes.append((name[1], line))
-    return nodes
-
-
 def _resolves(dataframe: Any, *columns: str) -> bool:
     """Can these hidden columns be asked for?"""
-    logger = logging.getLogger("DataFrameQueryContextLogger")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)  # PySpark would print a page about what is a plain no
+    with _no_page_from_this_thread():
+        try:
+            return len(dataframe.select(*columns).schema) == len(columns)
+        except Exception as error:
+            if type(error).__name__ != "AnalysisException":
+                raise
+            return False
+
+
+@contextmanager
+def _no_page_from_this_thread() -> Iterator[None]:
+    """PySpark logs a page about what is a plain no here. What other threads have to log goes out as ever."""
+    from pyspark.logger import PySparkLogger
+
+    thread = threading.get_ident()
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    # Made by PySpark's own class: a logger of another class under this name would break PySpark's own messages.
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    logger.addFilter(of_others)
     try:
-        return len(dataframe.select(*columns).schema) == len(columns)
-    except Exception:
-        return False
+        yield
     finally:
-        logger.setLevel(level)
-
-
-def _explained(dataframe: Any) -> str:
-    # explain() prints, and there is no other public way to a plan that a Connect session has too.
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        dataframe.explain(mode="cost")
-    return text.getvalue()
-
-
-def _nbytes(text: str) -> int | None:
-    found = _SIZE.search(text)
-    return int(float(found[1].replace(",", "")) * 1024 ** _UNITS[found[2]]) if found else None
+        logger.removeFilter(of_others)
 
 
 def _described(node: str) -> str:

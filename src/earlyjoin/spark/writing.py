@@ -51,7 +51,7 @@ class Writing:
         execution = self._execution
         found = execution.whole_rows()
         if found is not None:
-            with closing(found):  # type: ignore[type-var]
+            with closing(found):
                 written = self.batches(found)
             if written is not None:
                 execution.counters.results[Phase.ARRIVING] = written

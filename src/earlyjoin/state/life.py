@@ -77,6 +77,11 @@ class Stopwatch:
         if self.first_1000_s is None and self.rows >= 1000:
             self.first_1000_s = self.elapsed_s
 
+    def show(self, rows: int) -> None:
+        """So many more rows were shown, and do not count: they will be given out later."""
+        self.count(rows)
+        self.rows -= rows
+
     def stop(self) -> None:
         """The query is over."""
         self.total_s = self.elapsed_s

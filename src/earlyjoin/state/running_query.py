@@ -51,6 +51,8 @@ class RunningQuery(ABC):
         self._shown: list[pa.RecordBatch] = []
         self._running: Iterator[pa.RecordBatch] | None = None
         self._stepping = threading.Lock()
+        self._given_out = False
+        """Has somebody taken the rows to their end?"""
 
     def _begin(self, work: Work) -> None:
         self._work = work
@@ -96,14 +98,20 @@ class RunningQuery(ABC):
         return {}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The result as it is found. Iterating again goes on where the last iteration stopped."""
+        """The result as it is found. Iterating again goes on where the last iteration stopped.
+
+        Rows are given out once: when all were, or after ``stop``, iterating again is an error.
+        """
+        self._check_open()
         while (batch := self._next()) is not None:
             yield batch
+        self._given_out = True
 
     def head(self, rows: int) -> pa.Table:
         """The first rows, as soon as so many are found; iterating afterwards gives them out again."""
         if rows < 0:
             raise InputError(f"head needs 0 rows or more, got {rows}")
+        self._check_open()
         taken: list[pa.RecordBatch] = []
         while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
             taken.append(batch)
@@ -117,9 +125,11 @@ class RunningQuery(ABC):
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """Like iterating, but stops the query once so many rows were given out."""
         left = rows
+        self._check_open()
         while left is None or left > 0:
             batch = self._next(left)
             if batch is None:
+                self._given_out = True
                 return
             if left is not None:
                 left -= batch.num_rows
@@ -165,6 +175,19 @@ class RunningQuery(ABC):
             estimates=self.estimates,
         )
 
+    def _check_open(self) -> None:
+        """Refuse to pretend: a query that has ended has no rows, which is not the same as a result without rows."""
+        if self.state in (State.NEW, State.RUNNING) or (self.state is State.FINISHED and not self._given_out):
+            return
+        raise InputError(
+            {
+                State.FINISHED: "all rows of this query were given out already; "
+                "make the query again to have them once more, or keep them with to_arrow()",
+                State.PAUSED: "the query was paused; go on with earlyjoin.resume(directory)",
+                State.FAILED: "the query has failed and gives no more rows; make it again",
+            }.get(self.state, "the query was stopped and gives no more rows; make it again to have all of them")
+        )
+
     def _next(self, most: int | None = None) -> pa.RecordBatch | None:
         """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
         if self._shown:
@@ -178,14 +201,9 @@ class RunningQuery(ABC):
             self._running = self._work.run()
         try:
             batch = None if self._work.stop_asked else next(self._running, None)
-        except Exception:
-            if self.cancelling_fails and self._work.stop_asked:
-                self._end(State.STOPPED)
+        except BaseException as error:
+            if self._end_after(error):
                 return None
-            self._end(State.FAILED)
-            raise
-        except BaseException:
-            self._end(State.STOPPED)
             raise
         if batch is None:
             self._end(State.STOPPED if self._work.stop_asked else State.FINISHED)
@@ -193,6 +211,15 @@ class RunningQuery(ABC):
             batch = batch.slice(0, most)
             self._watch.count(batch.num_rows)
         return batch
+
+    def _end_after(self, error: BaseException) -> bool:
+        """End the query because of an error; True when that is the end that somebody has asked for."""
+        if not isinstance(error, Exception):
+            self._end(State.STOPPED)
+            return False
+        cancelled = self.cancelling_fails and self._work.stop_asked
+        self._end(State.STOPPED if cancelled else State.FAILED)
+        return cancelled
 
     def _start(self) -> None:
         self._watch.start()

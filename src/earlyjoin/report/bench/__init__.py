@@ -1,10 +1,14 @@
 """Benchmarks: side by side with other engines in one run, printed as ratios."""
 
-from earlyjoin.report.bench import small_memory, spark_band, spark_join, sweeps, tpch_join
+from earlyjoin.report.bench import small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
 from earlyjoin.report.bench.measuring import Benchmark
 
 AnyBenchmark = (
-    Benchmark | small_memory.SmallMemoryBenchmark | spark_join.SparkJoinBenchmark | spark_band.SparkBandBenchmark
+    Benchmark
+    | small_memory.SmallMemoryBenchmark
+    | spark_join.SparkJoinBenchmark
+    | spark_band.SparkBandBenchmark
+    | spark_shapes.SparkShapesBenchmark
 )
 BENCHMARKS: dict[str, AnyBenchmark] = {
     benchmark.name: benchmark
@@ -15,7 +19,8 @@ BENCHMARKS: dict[str, AnyBenchmark] = {
         *small_memory.ALL,
         spark_join.BENCHMARK,
         spark_band.BENCHMARK,
+        spark_shapes.BENCHMARK,
     )
 }
 
-__all__ = ["BENCHMARKS", "Benchmark"]
+__all__ = ["BENCHMARKS", "AnyBenchmark", "Benchmark"]

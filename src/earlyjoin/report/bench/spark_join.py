@@ -109,12 +109,13 @@ def parts(directory: Path, name: str, scale: float, count: int = PARTS) -> Path:
     target = source.with_name(f"{source.stem}-{count}-parts")
     if not target.exists():
         with tempfile.TemporaryDirectory(dir=source.parent) as fresh:
-            _cut(source, Path(fresh) / target.name, count)
+            cut(source, Path(fresh) / target.name, count)
             (Path(fresh) / target.name).replace(target)
     return target
 
 
-def _cut(source: Path, target: Path, count: int) -> None:
+def cut(source: Path, target: Path, count: int) -> None:
+    """A Parquet file as a directory of so many, in the same order."""
     target.mkdir()
     with pq.ParquetFile(source) as file:
         rows, writer, done = file.metadata.num_rows, None, 0

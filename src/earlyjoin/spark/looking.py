@@ -1,0 +1,232 @@
+"""The look: a few stretches of both sides joined in this process, for the first rows.
+
+::
+
+    first stretches ──▶ enough rows? ──▶ done
+          ▲                 │ no: would enough cost little, as told by what was found so far?
+          └──── more ───────┤
+                            └ no ──▶ given up: Spark's own join, which has to read everything, is as near
+
+All stretches of one side are joined with all of the other, so what has been given out is one rectangle of rows, which
+the bulk leaves out by a bit of their tags. Nothing else is known of the tables than their bytes: the first step may
+read a tenth of them, and the look as a whole a third, where what it has found says that this will do. So a look that
+finds nothing costs about a tenth of what Spark needs to read the tables once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.predicates.keys import Int64
+from earlyjoin.spark.arrow_forms import collected
+from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.joined_rows import joined_rows
+from earlyjoin.spark.pairing import Pairing
+from earlyjoin.spark.scans import FILE, ROW
+from earlyjoin.spark.session import functions
+from earlyjoin.spark.stretches import Stretches
+from earlyjoin.spark.unchanged import Unchanged
+from earlyjoin.state.budget import Account
+from earlyjoin.state.sizes import likely_row_nbytes
+
+FIRST_ROWS = 1000
+"""Rows that are looked for when nobody says how many."""
+FIRST_SHARE = 0.1
+"""Of the bytes of both tables: what may be read before anything is known."""
+MOST_SHARE = 1 / 3
+"""What may be read where the rows found so far say that it will be enough."""
+SMALL_NBYTES = 2**20
+"""Tables of no more than this together are read as a whole, if need be."""
+EVIDENCE = 5
+"""Rows found that tell how many more there will be."""
+_MARGIN = 1.3
+_BLIND_GAIN = 16.0
+"""How many times as many pairs of rows to look at while too little was found to tell."""
+_ROW = "\0row"
+EXPANSION = 8
+"""How much larger rows may be in memory than in their files, for the question whether they might not fit."""
+_COPIES = 3
+"""Rows as Spark sends them, in one piece, and what comes of them."""
+
+
+class Look:
+    """Reads stretches and joins them; what it has given out is ``sides[0].taken × sides[1].taken`` stretches."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        frames: Sequence[Any],
+        sides: Sequence[Stretches],
+        pairing: Pairing,
+        jobs: Jobs,
+        account: Account,
+        unchanged: Unchanged,
+        stopping: Callable[[], bool],
+    ) -> None:
+        """``frames`` are both sides with their columns named by position."""
+        self.sides = sides
+        self.wanted = FIRST_ROWS
+        self.found = 0
+        self.over: str | None = None
+        """Why it goes no further; None while it may."""
+        self.rows_read = [0, 0]
+        self._plan, self._frames, self._pairing = plan, frames, pairing
+        self._jobs, self._account, self._unchanged, self._stopping = jobs, account, unchanged, stopping
+        self._tables = [schema.empty_table() for schema in plan.schemas]
+        self._given = np.zeros(0, dtype=np.bool_)
+        """Of the left rows: has a semi join given it out?"""
+        self._pending: Generator[pa.RecordBatch] | None = None
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Rows, until as many as wanted are found. Goes on where an earlier call was left."""
+        while not self._stopping():
+            if self._pending is None and not self._begin_step():
+                return
+            assert self._pending is not None
+            batch = next(self._pending, None)
+            if batch is None:
+                self._pending = None
+            else:
+                self.found += batch.num_rows
+                yield batch
+
+    def close(self) -> None:
+        """Let go of what was read. Idempotent."""
+        self.over = self.over or "it was ended"
+        if self._pending is not None:
+            self._pending.close()
+            self._pending = None
+        self._tables = [table.slice(0, 0) for table in self._tables]
+        self._account.clear()
+
+    def _begin_step(self) -> bool:
+        """Read what comes next; False when there is nothing to be read, or it would not pay."""
+        if self.over is not None or self.found >= self.wanted:
+            return False
+        counts = self._next_counts()
+        if counts is None:
+            return False
+        fresh = self._jobs.together([partial(self._read, side, count) for side, count in enumerate(counts)])
+        if not self._accept(counts, fresh):
+            return False
+        self._pending = self._joined([len(table) for table in fresh])
+        return True
+
+    # How far
+
+    def _next_counts(self) -> list[int] | None:
+        whole = sum(side.nbytes for side in self.sides)
+        if not self.sides[0].taken:
+            counts, share = [side.first for side in self.sides], FIRST_SHARE
+        else:
+            known = self.found >= EVIDENCE
+            gain = _MARGIN * self.wanted / self.found if known else _BLIND_GAIN
+            counts, share = self._grown(gain), MOST_SHARE if known else FIRST_SHARE
+            if counts == [side.taken for side in self.sides]:
+                self.over = "both inputs were read as far as it pays"
+                return None
+        cost = sum(side.cost_nbytes(count) for side, count in zip(self.sides, counts, strict=True))
+        if cost > share * whole and whole > SMALL_NBYTES:
+            self.over = f"enough rows would take {cost / whole:.0%} of the inputs"
+            return None
+        return counts
+
+    def _grown(self, gain: float) -> list[int]:
+        """Stretches of both sides that make so many times as many pairs of rows, at the least cost."""
+        taken = [side.taken for side in self.sides]
+        costs = [max(1.0, side.cost_nbytes(count)) for side, count in zip(self.sides, taken, strict=True)]
+        counts = list(taken)
+        for side in sorted((0, 1), key=lambda one: self.sides[one].most / taken[one]):
+            # What the side with less to give cannot do, the other has to.
+            done = math.prod(counts) / math.prod(taken)
+            share = gain / done if done > 1 else math.sqrt(gain * costs[1 - side] / costs[side])
+            counts[side] = min(self.sides[side].most, max(taken[side], math.ceil(taken[side] * share)))
+        return counts
+
+    # Reading
+
+    def _read(self, side: int, count: int) -> pa.Table:
+        """The stretches that come after those taken; memory for them is asked for before and after."""
+        stretches, f = self.sides[side], functions()
+        first = stretches.taken
+        if count == first:
+            return self._plan.schemas[side].empty_table()
+        self._unchanged.remember(stretches.paths(first, count))
+        frame = self._frames[side].where(stretches.contains(first, count))
+        if stretches.rows is None:
+            return self._whole(frame, side)
+        # The limit changes nothing but that reading stops there: if every row is there once.
+        number = f.xxhash64(f.col(FILE), f.col(ROW)).alias(_ROW)
+        table = collected(frame.select("*", number).limit(stretches.rows * (count - first)))
+        return table.combine_chunks()
+
+    def _whole(self, frame: Any, side: int) -> pa.Table:
+        """Whole files, of which some rows or all come out: no more than the memory has room for, and one."""
+        most = self._account.limit.rows
+        if self._account.limit.bytes is not None:
+            most = self._account.limit.bytes // (_COPIES * likely_row_nbytes(self._plan.schemas[side]))
+        assert most is not None
+        likely = EXPANSION * self.sides[side].cost_nbytes(1) / likely_row_nbytes(self._plan.schemas[side])
+        # A limit costs a step of its own, so it is asked for only where it may be needed.
+        table = collected(frame.limit(most + 1) if likely > most else frame)
+        return table.combine_chunks()
+
+    def _accept(self, counts: list[int], fresh: list[pa.Table]) -> bool:
+        if any(map(_repeats, fresh)):
+            self.over = "a file is read more than once"
+            return False
+        fresh = [table.select(range(len(s))) for table, s in zip(fresh, self._plan.schemas, strict=True)]
+        if not self._account.try_reserve(_COPIES * sum(t.nbytes for t in fresh), sum(map(len, fresh))):
+            self.over = "the memory is full"
+            return False
+        # From here on the pairs are the look's to give out, whoever stops it.
+        for side, (count, table) in enumerate(zip(counts, fresh, strict=True)):
+            self.sides[side].taken = count
+            self.rows_read[side] += len(table)
+            renamed = table.rename_columns(self._plan.schemas[side].names)
+            self._tables[side] = pa.concat_tables([self._tables[side], renamed]).combine_chunks()
+        return True
+
+    # Joining
+
+    def _joined(self, fresh: list[int]) -> Generator[pa.RecordBatch]:
+        """New left rows with all right ones, then old left rows with new right ones."""
+        left, right = self._tables
+        old_left, old_right = len(left) - fresh[0], len(right) - fresh[1]
+        self._given = np.concatenate((self._given, np.zeros(fresh[0], dtype=np.bool_)))
+        rectangles = [(old_left, fresh[0], 0, len(right)), (0, old_left, old_right, fresh[1])]
+        for first_left, lefts, first_right, rights in rectangles:
+            if not lefts or not rights:
+                continue
+            tables = left.slice(first_left, lefts), right.slice(first_right, rights)
+            with closing(self._pairing.found(*tables)) as pieces:
+                for i, j in pieces:
+                    if self._stopping():
+                        return
+                    yield from self._rows(i + first_left, j + first_right)
+
+    def _rows(self, i: Int64, j: Int64) -> Iterator[pa.RecordBatch]:
+        if self._plan.how is not JoinType.SEMI:
+            yield from joined_rows(self._plan, self._tables, i, j)
+            return
+        matched = np.unique(i)
+        matched = matched[~self._given[matched]]
+        self._given[matched] = True
+        yield from joined_rows(self._plan, self._tables, matched, None)
+
+
+def _repeats(table: pa.Table) -> bool:
+    """Is a row of a file there twice? Then the limit has cut something off."""
+    if _ROW not in table.column_names:
+        return False
+    numbers = table.column(_ROW).to_numpy()
+    return len(np.unique(numbers)) < len(numbers)

@@ -1,0 +1,103 @@
+"""Files must be what they were: rows of a file given out early and rows of its successor do not make one result.
+
+Size and modification time of every file are remembered before the early phase reads it, and compared before rows of the
+bulk go out and once more at the end. Spark's own listing is of no use: a DataFrame keeps the one that it was made with.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from earlyjoin.errors import SourceError
+from earlyjoin.spark.jobs import Jobs
+
+Stamp = tuple[int, int] | None
+"""Size and modification time; None for a file that is not there."""
+
+
+class Unchanged:
+    """Remembers files and notices when one of them has changed."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._seen: dict[str, Stamp] = {}
+        self._lock = threading.Lock()
+
+    def remember(self, paths: Iterable[str]) -> None:
+        """These are about to be read."""
+        with self._lock:
+            fresh = [path for path in paths if path not in self._seen]
+            self._seen.update(self._stamps(fresh))
+
+    def check(self) -> None:
+        """Raise SourceError if a file that was read early is not what it was."""
+        with self._lock:
+            for path, now in self._stamps(list(self._seen)).items():
+                if now != self._seen[path]:
+                    what = "was removed" if now is None else "has changed"
+                    raise SourceError(
+                        f"{_shown(path)!r} {what} since its first rows were joined: rows of both would be mixed; "
+                        "read the input again and start a new join"
+                    )
+
+    def _stamps(self, paths: list[str]) -> dict[str, Stamp]:
+        # Behind Spark Connect files are those of the server, wherever it is.
+        here = [] if self._jobs.connect else [path for path in paths if _local(path) is not None]
+        stamps: dict[str, Stamp] = {path: _stat(_local(path) or "") for path in here}
+        elsewhere = [path for path in paths if path not in stamps]
+        if elsewhere:
+            stamps |= self._jobs.tagged(lambda: _listed(self._jobs.session, elsewhere))
+        return stamps
+
+
+def _stat(path: str) -> Stamp:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _listed(session: Any, paths: list[str]) -> dict[str, Stamp]:
+    """The same by a new listing of Spark's; the contents are not read."""
+    reader = session.read.format("binaryFile").option("ignoreMissingFiles", "true")
+    stamps: dict[str, Stamp] = dict.fromkeys(paths)
+    try:
+        rows = reader.load(paths).selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
+    except Exception as error:
+        if "PATH_NOT_FOUND" not in str(error) and "FileNotFound" not in str(error):
+            raise
+        rows = [row for path in paths for row in _one(reader, path)]
+    by_path = {_plain(row["path"]): (int(row["length"]), int(row["time"])) for row in rows}
+    return stamps | {path: by_path.get(_plain(path)) for path in paths}
+
+
+def _one(reader: Any, path: str) -> list[Any]:
+    try:
+        found: list[Any] = (
+            reader.load(path).selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
+        )
+    except Exception as error:
+        if "PATH_NOT_FOUND" not in str(error) and "FileNotFound" not in str(error):
+            raise
+        return []
+    return found
+
+
+def _local(path: str) -> str | None:
+    parts = urlsplit(path)
+    return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
+
+
+def _plain(path: str) -> str:
+    """One spelling: Spark has ``file:/a`` here and ``file:///a`` there, and encodes some signs or not."""
+    parts = urlsplit(unquote(path))
+    return f"{parts.scheme}://{parts.netloc}/{parts.path.lstrip('/')}"
+
+
+def _shown(path: str) -> str:
+    return _local(path) or path

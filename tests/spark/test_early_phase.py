@@ -1,0 +1,239 @@
+"""First rows: how many, which, in how much memory, and never of a file that is not what it was."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import earlyjoin as ej
+from earlyjoin.spark import early
+from earlyjoin.spark.options import SparkOptions
+from earlyjoin.spark.query import Query
+from spark.tables import in_files, multiset, numbered
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.spark
+
+ROWS, KEYS, FILES = 3000, 800, 6
+HOWS = ["inner", "left", "right", "full", "semi"]
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    directory = tmp_path_factory.mktemp("early")
+    return tuple(  # type: ignore[return-value]
+        in_files(numbered(ROWS, KEYS, name, seed), directory / name, FILES) for seed, name in enumerate("ab")
+    )
+
+
+def plain(left: Any, right: Any, how: str) -> pa.Table:
+    """Spark's own answer."""
+    spark_how = {"semi": "left_semi"}.get(how, how)
+    return left.join(right, "k", spark_how).toArrow()
+
+
+@contextmanager
+def most_memory_mb(most: float) -> Iterator[None]:
+    """This process must not grow by more."""
+
+    def resident() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    pa.default_memory_pool().release_unused()
+    base = peak = resident()
+    over = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.wait(0.005):
+            peak = max(peak, resident())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+    assert peak - base <= most
+
+
+# Which rows
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("where", [("true", "true"), ("a % 10 = 0", "true"), ("a % 97 = 0", "b % 3 = 0")])
+def test_head_shows_rows_of_the_result_and_takes_none(
+    spark: Any, paths: tuple[str, str], how: Any, where: tuple[str, str]
+) -> None:
+    left, right = (spark.read.parquet(path).where(some) for path, some in zip(paths, where, strict=True))
+    whole = multiset(plain(left, right, how))
+    query = ej.join(left, right, on="k", how=how)
+    for rows in (1, 100, 1500, 10**6, 5):
+        head = query.head(rows)
+        assert len(head) == min(rows, sum(whole.values()))
+        assert not multiset(head) - whole
+    assert multiset(query.to_arrow()) == whole
+
+
+def test_head_after_some_rows_were_taken(spark: Any, paths: tuple[str, str]) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    whole = multiset(plain(*frames, "inner"))
+    query = ej.join(*frames, on="k")
+    first = next(iter(query))
+    assert not multiset(query.head(2000)) - whole
+    assert multiset(pa.concat_tables([pa.Table.from_batches([first]), query.to_arrow()])) == whole
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "anti"])
+def test_a_limit_is_kept_to(spark: Any, paths: tuple[str, str], how: Any) -> None:
+    frames = [spark.read.parquet(path).where("k > 400") for path in paths]
+    frames[1] = frames[1].where("b % 5 = 0")
+    whole = multiset(frames[0].join(frames[1], "k", {"anti": "left_anti"}.get(how, how)).toArrow())
+    for rows in (1, 500, 10**6):
+        query = ej.join(*frames, on="k", how=how)
+        found = pa.Table.from_batches(list(query.limited(rows)), schema=query.schema)
+        assert len(found) == min(rows, sum(whole.values()))
+        assert not multiset(found) - whole
+
+
+def test_spark_is_left_alone_where_it_needs_no_shuffle(spark: Any, paths: tuple[str, str]) -> None:
+    left, right = (spark.read.parquet(path) for path in paths)
+    query = ej.join(left, right.hint("broadcast"), on="k")
+    assert len(query.head(10)) == 10
+    assert "needs no shuffle" in query.explain()
+    assert "needs no shuffle" in str(query.estimate_reason)
+    assert multiset(query.to_arrow()) == multiset(plain(left, right, "inner"))
+    assert "needs no shuffle" not in ej.join(left, right, on="k").explain()
+
+
+def test_inputs_behind_an_aggregation(spark: Any, paths: tuple[str, str]) -> None:
+    left, right = (spark.read.parquet(path) for path in paths)
+    left = left.groupBy("k").count()
+    query = ej.join(left, right, on="k", how="left")
+    whole = multiset(plain(left, right, "left"))
+    head = query.head(50)
+    assert len(head) == 50
+    assert not multiset(head) - whole
+    assert multiset(query.to_arrow()) == whole
+
+
+# Memory
+
+
+def test_a_hot_key_does_not_fill_the_memory(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early, "LEAST_ROWS", 30_000)
+    monkeypatch.setattr(early, "MOST_ROWS", 30_000)
+    rng = np.random.default_rng(0)
+    frames = []
+    for side in "ab":
+        keys = np.where(rng.random(100_000) < 0.5, 7, rng.integers(0, 10**6, 100_000))
+        table = pa.table({"k": keys, side: np.arange(100_000)})
+        frames.append(spark.read.parquet(in_files(table, tmp_path / side, 2)))
+    spark.range(10).toArrow()  # what the first query of a process costs is not the join's
+    with most_memory_mb(64 + 64), ej.join(*frames, on="k", memory="64MB") as query:
+        assert len(query.head(1000)) == 1000
+        rows = 0
+        for batch in query:  # all pairs of the look alone are 225 million
+            rows += batch.num_rows
+            if rows > 2_000_000:
+                break
+
+
+def test_an_inequality_does_not_fill_the_memory(spark: Any, tmp_path: Path) -> None:
+    frames = []
+    for side, name in (("a", "v"), ("b", "w")):
+        table = pa.table({name: np.random.default_rng(len(frames)).permutation(300_000), side: np.arange(300_000)})
+        frames.append(spark.read.parquet(in_files(table, tmp_path / side, 2)))
+    options = SparkOptions(memory="64MB", driver_nbytes=0)
+    with most_memory_mb(64 + 64), Query(*frames, ej.less("v", "w"), options) as query:
+        head = query.head(1000)
+    assert len(head) == 1000
+    assert all(left < right for left, right in zip(*(head.column(name).to_pylist() for name in "vw"), strict=True))
+
+
+def test_small_result_of_small_inputs_that_is_not(spark: Any, tmp_path: Path) -> None:
+    """Few bytes of input, many of output: nothing may be fetched in one piece."""
+    table = pa.table({"k": np.zeros(2000, np.int64), "a": np.arange(2000)})
+    path = in_files(table, tmp_path / "hot", 1)
+    query = Query(spark.read.parquet(path), spark.read.parquet(path), ej.equal("k"), SparkOptions(early=False))
+    rows = 0
+    with most_memory_mb(64), query:
+        for batch in query:
+            rows += batch.num_rows
+    assert rows == 4_000_000
+
+
+# Files
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full"])
+@pytest.mark.parametrize("part", [False, True])
+def test_a_path_read_twice(spark: Any, paths: tuple[str, str], how: Any, part: bool) -> None:
+    again = sorted(str(file) for file in Path(paths[0]).iterdir())[2] if part else paths[0]
+    left, right = spark.read.parquet(paths[0], again), spark.read.parquet(paths[1])
+    for seed in range(3):
+        query = Query(left, right, ej.equal("k"), SparkOptions(how=how, seed=seed))
+        on_one_column = left.join(right, left.k == right.k, how).count()
+        assert len(query.to_arrow()) == on_one_column
+
+
+def rewritten(path: Path, table: pa.Table) -> None:
+    """Another file of the same name and about the same size."""
+    pq.write_table(table, path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+
+
+def test_an_input_that_is_rewritten_before_the_bulk(spark: Any, tmp_path: Path) -> None:
+    left, right = (in_files(numbered(ROWS, KEYS, name, seed), tmp_path / name, 1) for seed, name in enumerate("ab"))
+    query = ej.join(spark.read.parquet(left), spark.read.parquet(right), on="k")
+    next(iter(query))
+    changed = Path(left) / "part-000.parquet"
+    rewritten(changed, numbered(ROWS, KEYS, "a", 9))
+    with pytest.raises(ej.SourceError, match=r"part-000.parquet.* has changed"):
+        query.to_arrow()
+    assert query.state == "failed"
+
+
+def test_a_file_that_nobody_has_read_early_may_change(spark: Any, tmp_path: Path) -> None:
+    left, right = (in_files(numbered(ROWS, KEYS, name, seed), tmp_path / name, FILES) for seed, name in enumerate("ab"))
+    frames = [spark.read.parquet(left), spark.read.parquet(right)]
+    query = Query(*frames, ej.equal("k"), SparkOptions(early=False))
+    head = query.head(10)
+    os.utime(Path(left) / "part-003.parquet")
+    assert multiset(query.to_arrow()) == multiset(plain(*frames, "inner"))
+    assert len(head) == 10
+
+
+# Endings
+
+
+def test_a_finished_query_does_not_pretend(spark: Any, paths: tuple[str, str], tmp_path: Path) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    query = ej.join(*frames, on="k")
+    rows = len(query.to_arrow())
+    for again in (query.to_arrow, lambda: query.head(5), lambda: list(query), lambda: list(query.limited(5))):
+        with pytest.raises(ej.InputError, match="given out already"):
+            again()
+    target = tmp_path / "kept.parquet"
+    assert ej.join(*frames, on="k").write(target) == rows
+    with pytest.raises(ej.InputError, match="given out"):
+        query.write(target, overwrite=True)
+    assert spark.read.parquet(str(target)).count() == rows
+
+
+def test_a_stopped_query_does_not_pretend(spark: Any, paths: tuple[str, str]) -> None:
+    with ej.join(*(spark.read.parquet(path) for path in paths), on="k") as query:
+        query.head(5)
+    for again in (query.to_arrow, lambda: query.head(5), lambda: list(query)):
+        with pytest.raises(ej.InputError, match="was stopped"):
+            again()
