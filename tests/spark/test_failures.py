@@ -182,7 +182,9 @@ def test_on_connect(paths: list[str], small_disk: Path) -> None:
     assert str(small_disk) in told["disk"]
 
 
-# Texts as they were caught, of failures that take more than one machine, or another Python, to provoke.
+# Failures that take more than one machine, or another Python, to provoke. Caught from Spark 4.3 and shortened: another
+# Python, no Python, one that ends at once, the full disk, the full heap, too large a result, the query with a plan.
+# The others, of executors that ended or were killed among them, are written in the same form and were not caught.
 
 
 class CaughtError(Exception):
