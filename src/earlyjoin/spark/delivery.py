@@ -47,7 +47,7 @@ class Delivery:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, never empty."""
-        thread = self._jobs.thread(self._fetch)
+        thread = self._jobs.thread(self._fetch, self._put)
         thread.start()
         try:
             while not self._stopping():

@@ -31,8 +31,7 @@ from earlyjoin.spark.arrow_forms import collected
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
 from earlyjoin.spark.pairing import Pairing
-from earlyjoin.spark.scans import FILE, ROW
-from earlyjoin.spark.session import functions
+from earlyjoin.spark.scans import FILE
 from earlyjoin.spark.stretches import Stretches
 from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Account
@@ -51,7 +50,6 @@ EVIDENCE = 5
 _MARGIN = 1.3
 _BLIND_GAIN = 16.0
 """How many times as many pairs of rows to look at while too little was found to tell."""
-_ROW = "\0row"
 EXPANSION = 8
 """How much larger rows may be in memory than in their files, for the question whether they might not fit."""
 _COPIES = 3
@@ -115,7 +113,11 @@ class Look:
         counts = self._next_counts()
         if counts is None:
             return False
-        fresh = self._jobs.together([partial(self._read, side, count) for side, count in enumerate(counts)])
+        read = self._jobs.together([partial(self._read, side, count) for side, count in enumerate(counts)])
+        fresh = [table for table in read if table is not None]
+        if len(fresh) < len(read):
+            self.over = "a file is read more than once"
+            return False
         if not self._accept(counts, fresh):
             return False
         self._pending = self._joined([len(table) for table in fresh])
@@ -154,9 +156,9 @@ class Look:
 
     # Reading
 
-    def _read(self, side: int, count: int) -> pa.Table:
-        """The stretches that come after those taken; memory for them is asked for before and after."""
-        stretches, f = self.sides[side], functions()
+    def _read(self, side: int, count: int) -> pa.Table | None:
+        """The stretches that come after those taken; None when they cannot be told from others."""
+        stretches = self.sides[side]
         first = stretches.taken
         if count == first:
             return self._plan.schemas[side].empty_table()
@@ -164,10 +166,18 @@ class Look:
         frame = self._frames[side].where(stretches.contains(first, count))
         if stretches.rows is None:
             return self._whole(frame, side)
-        # The limit changes nothing but that reading stops there: if every row is there once.
-        number = f.xxhash64(f.col(FILE), f.col(ROW)).alias(_ROW)
-        table = collected(frame.select("*", number).limit(stretches.rows * (count - first)))
+        if stretches.may_repeat and self._repeats(side, count):
+            return None
+        # The limit changes nothing but that reading stops there.
+        table = frame.limit(stretches.rows * (count - first)).toArrow()
         return table.combine_chunks()
+
+    def _repeats(self, side: int, count: int) -> bool:
+        """Is a file among those to be read that comes more than once? No column is read for that."""
+        stretches = self.sides[side]
+        first = stretches.taken
+        beginnings = self._frames[side].where(stretches.beginnings(first, count)).select(FILE)
+        return int(beginnings.count()) > len(stretches.paths(first, count))
 
     def _whole(self, frame: Any, side: int) -> pa.Table:
         """Whole files, of which some rows or all come out: no more than the memory has room for, and one."""
@@ -181,10 +191,6 @@ class Look:
         return table.combine_chunks()
 
     def _accept(self, counts: list[int], fresh: list[pa.Table]) -> bool:
-        if any(map(_repeats, fresh)):
-            self.over = "a file is read more than once"
-            return False
-        fresh = [table.select(range(len(s))) for table, s in zip(fresh, self._plan.schemas, strict=True)]
         if not self._account.try_reserve(_COPIES * sum(t.nbytes for t in fresh), sum(map(len, fresh))):
             self.over = "the memory is full"
             return False
@@ -222,11 +228,3 @@ class Look:
         matched = matched[~self._given[matched]]
         self._given[matched] = True
         yield from joined_rows(self._plan, self._tables, matched, None)
-
-
-def _repeats(table: pa.Table) -> bool:
-    """Is a row of a file there twice? Then the limit has cut something off."""
-    if _ROW not in table.column_names:
-        return False
-    numbers = table.column(_ROW).to_numpy()
-    return len(np.unique(numbers)) < len(numbers)

@@ -27,6 +27,7 @@ _PLAIN_SCAN = re.compile(
 )
 """A scan below one path and nothing else: no filter, no computed column, no table of a catalogue or with a log of its
 own. Of several paths Spark reads those that overlap several times."""
+_ONE_PATH = re.compile(r"FileIndex\(1 paths\)")
 _CHANGING = re.compile(
     r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|"
     r"input_file_block_\w+|\w*udf\w*)\(",
@@ -48,6 +49,8 @@ class Files:
     nbytes: int
     filtered: bool = False
     """Do only some of their rows come out? Then rows found tell nothing about rows read."""
+    several: bool = False
+    """Were they named by several paths? Spark reads those that overlap several times."""
 
     @property
     def numbered(self) -> bool:
@@ -84,6 +87,7 @@ class Planned:
     plain: bool = False
     """Is its physical plan nothing but a scan of Parquet files that were named by a path?"""
     filtered: bool = False
+    several: bool = False
 
 
 def examine(dataframe: Any) -> Below:
@@ -111,7 +115,13 @@ def look(dataframe: Any) -> Planned | Computed:
     if leaf != "Relation" or format_ is None:
         return Computed(f"it does not come from files but from {_described(leaf)}", nbytes)
     filtered = any(name == "Filter" for name, _ in above)
-    return Planned(format_[1].lower(), node_nbytes(leaf_text) or 0, _PLAIN_SCAN.search(text) is not None, filtered)
+    return Planned(
+        format_[1].lower(),
+        node_nbytes(leaf_text) or 0,
+        plain=_PLAIN_SCAN.search(text) is not None,
+        filtered=filtered,
+        several=_ONE_PATH.search(text) is None,
+    )
 
 
 def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:
@@ -123,7 +133,7 @@ def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:
     paths = tuple(sorted(_as_in_metadata(path) for path in dataframe.inputFiles()))
     if not paths:
         return Computed("it has no files", planned.nbytes)
-    files = Files(paths, planned.format, planned.nbytes, planned.filtered)
+    files = Files(paths, planned.format, planned.nbytes, planned.filtered, planned.several)
     if not _resolves(dataframe, FILE, *([ROW] if files.numbered else [])):
         return Computed("it is behind a view, or a column of its own hides which file a row comes from", planned.nbytes)
     return files

@@ -35,6 +35,8 @@ class Stretches:
         """How many to begin with."""
         self.taken = 0
         """How many were read: always the first ones."""
+        self.may_repeat = False
+        """May a file be read more than once? Then a limit would cut off what it does not cut off otherwise."""
         self._paths: list[str | None] = [None]
         self._row_nbytes = row_nbytes
         if isinstance(below, Files):
@@ -46,6 +48,7 @@ class Stretches:
                 files = rows * row_nbytes / max(1.0, below.nbytes / len(below.paths))
                 self.first = max(1, min(len(self._paths), round(files)))
                 self.rows = math.ceil(rows / self.first)
+                self.may_repeat = below.several
         self.most = len(self._paths) * (1 if self.rows is None else _ROUNDS)
 
     def cost_nbytes(self, count: int) -> float:
@@ -74,6 +77,11 @@ class Stretches:
         # The number first: it decides for nearly all rows, and comparing names costs more.
         parts = [_between(*ends, self.rows) & f.col(FILE).isin(paths) for ends, paths in by_range.items()]
         return reduce(lambda one, other: one | other, parts) if parts else f.lit(False)
+
+    def beginnings(self, first: int, last: int) -> Any:
+        """A Column that holds for the first row of each file of some stretches."""
+        f = functions()
+        return f.col(FILE).isin(self.paths(first, last)) & (f.col(ROW) == f.lit(0))
 
     def taken_rows(self) -> Any:
         """A Column that holds for all rows that were read."""

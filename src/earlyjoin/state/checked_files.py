@@ -18,13 +18,12 @@ from earlyjoin.errors import DamagedFile, EarlyJoinError
 from earlyjoin.kernels import checksums
 
 _CHUNK_BYTES = 1 << 20
+_BYTE = np.dtype(np.uint8)
 
 
 def checksum_of(data: pa.Buffer | memoryview | bytearray, seed: int = 0) -> int:
     """The checksum of a block; ``seed`` is that of the block before, where one checksum is for several."""
-    view = np.frombuffer(data, dtype=np.uint8)
-    view.flags.writeable = False  # one type for all callers: the kernel is loaded once
-    return int(checksums.checksum(view, np.uint64(seed)))
+    return int(checksums.checksum(np.frombuffer(data, _BYTE), np.uint64(seed)))
 
 
 def file_checksum(path: Path) -> int:
