@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earlyjoin.kernels.checksums import FLAGS_A_BLOCK, blocks_hold, checksum, raise_flags, sums_from
+from earlyjoin.kernels.checksums import FLAGS_A_BLOCK, blocks_hold, checksum, raise_flags, sums_of
 
 SEED = np.uint64(0)
 
@@ -56,14 +56,14 @@ def test_length_and_what_came_before_count() -> None:
 @pytest.mark.parametrize("rows", [1, FLAGS_A_BLOCK, 3 * FLAGS_A_BLOCK + 5])
 def test_blocks_of_flags(rows: int) -> None:
     flags = np.zeros(rows, dtype=np.uint8)
-    sums = sums_from(flags, 0)
+    sums = sums_of(flags, 0)
     assert len(sums) == -(-rows // FLAGS_A_BLOCK)
     everything = np.arange(rows, dtype=np.int64)
     chosen = everything[:: max(1, rows // 3)]
     assert blocks_hold(flags, sums, everything)
     raise_flags(flags, sums, chosen)
     assert np.flatnonzero(flags).tolist() == chosen.tolist()
-    assert np.array_equal(sums, sums_from(flags, 0))
+    assert np.array_equal(sums, sums_of(flags, 0))
     assert blocks_hold(flags, sums, everything)
     flags[-1] ^= 1
     assert not blocks_hold(flags, sums, everything[-1:])

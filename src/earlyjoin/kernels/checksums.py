@@ -1,8 +1,7 @@
 """Checksums of blocks on disk, at the speed of memory: against bits that rot and files that are overwritten.
 
-Eight lanes of words, each turned and multiplied by an odd number, so that a single changed word always changes its
-lane: about 8 GB/s on pages in the cache, where zlib's CRC-32 does one. It is no protection from someone who wants to
-deceive.
+Eight lanes of words, each with the round of xxHash64, so that a single changed word always changes its lane: about 8
+GB/s on pages in the cache, where zlib's CRC-32 does one. It is no protection from someone who wants to deceive.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ Sums = npt.NDArray[np.uint64]
 FLAGS_A_BLOCK = 4096
 """Flags that share a checksum: a page of memory, as the system reads them."""
 
-_M = np.uint64(0x9E3779B97F4A7C15)
+_M, _N = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F)
 _LEFT, _RIGHT = np.uint64(31), np.uint64(33)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _turn(lane, word):  # type: ignore[no-untyped-def]
-    mixed = lane ^ word
-    # Without the turn, two changes of the highest bit in one lane would cancel out.
+    mixed = lane + word * _N
     return ((mixed << _LEFT) | (mixed >> _RIGHT)) * _M
 
 
@@ -59,12 +57,12 @@ def _block(flags, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sums_from(flags: Bytes, first: int) -> Sums:
-    """The checksums of all blocks of flags from block ``first`` on."""
-    count = -(-len(flags) // FLAGS_A_BLOCK) - first
-    sums = np.empty(max(0, count), dtype=np.uint64)
+def sums_of(flags: Bytes, first: int) -> Sums:
+    """The checksums of flags that begin with block ``first`` of their file."""
+    sums = np.empty(-(-len(flags) // FLAGS_A_BLOCK), dtype=np.uint64)
     for number in range(len(sums)):
-        sums[number] = _block(flags, first + number)
+        start = number * FLAGS_A_BLOCK
+        sums[number] = checksum(flags[start : min(len(flags), start + FLAGS_A_BLOCK)], uint64(first + number))
     return sums
 
 

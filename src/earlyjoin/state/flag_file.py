@@ -6,8 +6,12 @@ at, and made again whenever one is set.
 
 from __future__ import annotations
 
+import mmap
+import os
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +23,8 @@ from earlyjoin.predicates.keys import Bool, Int64
 from earlyjoin.state.checked_files import damaged
 from earlyjoin.state.snapshot import Snapshot
 from earlyjoin.state.spill import SpillDirectory
+
+_MISMATCH = "the checksum of a block of flags does not match"
 
 
 class FlagFile:
@@ -36,11 +42,11 @@ class FlagFile:
         with self._lock:
             numbers = np.arange(self.rows, self.rows + len(matched), dtype=np.int64)
             if len(matched):
-                self._check_last_block()
+                first = self.rows // checksums.FLAGS_A_BLOCK
+                flags = np.concatenate([self._last_block(first), matched.view(np.uint8)])
                 self._write_behind(matched)
+                self._sums = np.concatenate([self._sums[:first], checksums.sums_of(flags, first)])
                 self.rows += len(matched)
-                first = int(numbers[0]) // checksums.FLAGS_A_BLOCK
-                self._sums = np.concatenate([self._sums[:first], checksums.sums_from(self._mapped("r"), first)])
             return numbers
 
     def read(self, numbers: Int64) -> Bool:
@@ -48,13 +54,13 @@ class FlagFile:
         if not len(numbers):
             return np.empty(0, dtype=np.bool_)
         with self._lock:
-            return self._checked("r", numbers)[numbers].view(np.bool_)
+            return self._checked(numbers)[numbers].view(np.bool_)
 
     def mark(self, numbers: Int64) -> None:
         """These rows have matched."""
         if len(numbers):
             with self._lock:
-                checksums.raise_flags(self._checked("r+", numbers), self._sums, numbers)
+                checksums.raise_flags(self._checked(numbers), self._sums, numbers)
 
     def delete(self) -> None:
         """Remove the file."""
@@ -74,13 +80,19 @@ class FlagFile:
         if name in snapshot.files:
             self._path = self._directory.new_path(".flags")
             shutil.copyfile(snapshot.files[name], self._path)
-            self._sums = snapshot.arrays[f"{name}-sums"]
+            self._sums = snapshot.arrays[f"{name}-sums"].copy()
         self.rows = rows
 
-    def _check_last_block(self) -> None:
-        """Rows are added to the last block, whose checksum is made again: it must be right before."""
-        if self.rows % checksums.FLAGS_A_BLOCK:
-            self._checked("r", np.array([self.rows - 1], dtype=np.int64))
+    def _last_block(self, number: int) -> npt.NDArray[np.uint8]:
+        """The flags of a block that is not full. It gets more, and a new checksum: so it must be right before."""
+        start = number * checksums.FLAGS_A_BLOCK
+        if self.rows == start:
+            return np.empty(0, dtype=np.uint8)
+        with self._opened() as (path, file):
+            flags = np.frombuffer(bytearray(os.pread(file, self.rows - start, start)), dtype=np.uint8)
+            if checksums.sums_of(flags, number)[0] != self._sums[number]:
+                raise damaged(path, _MISMATCH)
+            return flags
 
     def _write_behind(self, matched: Bool) -> None:
         if self._path is None:
@@ -91,19 +103,28 @@ class FlagFile:
         except OSError as error:
             raise EarlyJoinError(f"cannot write spill file {str(self._path)!r}: {error}") from error
 
-    def _checked(self, mode: str, numbers: Int64) -> npt.NDArray[np.uint8]:
-        flags = self._mapped(mode)
-        if not checksums.blocks_hold(flags, self._sums, numbers):
-            assert self._path is not None
-            raise damaged(self._path, "the checksum of a block of flags does not match")
-        return flags
+    def _checked(self, numbers: Int64) -> npt.NDArray[np.uint8]:
+        """All flags, writable; the blocks of these rows are as they were written."""
+        with self._opened() as (path, file):
+            flags = np.frombuffer(mmap.mmap(file, self.rows), dtype=np.uint8)
+            if not checksums.blocks_hold(flags, self._sums, numbers):
+                raise damaged(path, _MISMATCH)
+            return flags
 
-    def _mapped(self, mode: str) -> npt.NDArray[np.uint8]:
-        assert self._path is not None
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Path, int]]:
+        """The file, opened for each use: there may be very many."""
+        path = self._path
+        assert path is not None
+        file = -1
         try:
-            size = self._path.stat().st_size
-            if size < self.rows:  # NumPy would make it longer, and what is behind the end of a map kills the process
-                raise damaged(self._path, f"it has {size:,} bytes instead of {self.rows:,}")
-            return np.asarray(np.memmap(self._path, dtype=np.uint8, mode=mode, shape=(self.rows,)))  # type: ignore[call-overload]
+            file = os.open(path, os.O_RDWR)
+            size = os.fstat(file).st_size
+            if size < self.rows:  # what is behind the end of a map kills the process
+                raise damaged(path, f"it has {size:,} bytes instead of {self.rows:,}")
+            yield path, file
         except OSError as error:
-            raise damaged(self._path, f"it cannot be read ({error.strerror})") from error
+            raise damaged(path, f"it cannot be read ({error.strerror})") from error
+        finally:
+            if file >= 0:
+                os.close(file)

@@ -71,13 +71,14 @@ class RunWriter:
         self._rows = 0
         self._starts: list[int] = []
         self._stored = _stored_schema(schema)
+        self._streams = _has_dictionaries(self._stored)
         self._blocks = BlockWriter(path)
         self._blocks.write(schema.remove_metadata().serialize())
 
     def write(self, page: pa.RecordBatch) -> None:
         """Add one page."""
         before = self._blocks.size
-        self._blocks.write(_serialized(_plain(page, self._stored)))
+        self._blocks.write(_serialized(_plain(page, self._stored), stream=self._streams))
         self._starts.append(self._rows)
         self._rows += page.num_rows
         self._counters.pages_written += 1
@@ -99,11 +100,12 @@ class RunReader:
         self._blocks = BlockReader(run.path, run.ends, run.sums)
         self._schema = pa.ipc.read_schema(self._blocks.read(0))
         self._stored = _stored_schema(self._schema)
+        self._streams = _has_dictionaries(self._stored)
 
     def page(self, number: int) -> pa.RecordBatch:
         """Read one page."""
         block = self._blocks.read(number + 1)
-        page = _deserialized(block, self._stored)
+        page = _deserialized(block, self._stored, stream=self._streams)
         self._counters.pages_read += 1
         self._counters.tuples_read += page.num_rows
         self._counters.bytes_read += block.size
@@ -132,9 +134,9 @@ def _original(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else page
 
 
-def _serialized(page: pa.RecordBatch) -> pa.Buffer:
+def _serialized(page: pa.RecordBatch, *, stream: bool) -> pa.Buffer:
     """A single message, or a whole stream where dictionaries inside other values need messages of their own."""
-    if not _has_dictionaries(page.schema):
+    if not stream:
         return page.serialize()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, page.schema) as writer:
@@ -142,8 +144,8 @@ def _serialized(page: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _deserialized(block: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    if not _has_dictionaries(schema):
+def _deserialized(block: pa.Buffer, schema: pa.Schema, *, stream: bool) -> pa.RecordBatch:
+    if not stream:
         return pa.ipc.read_record_batch(block, schema)
     with pa.ipc.open_stream(block) as reader:
         return reader.read_next_batch()

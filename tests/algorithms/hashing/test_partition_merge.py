@@ -120,7 +120,7 @@ def test_the_example_of_rpj_section_2_2(tmp_path: Path) -> None:
 
 
 def run_of(label: int, rows: int = 1) -> DiskRun:
-    return DiskRun(Run(Path(str(label)), rows, (0,), 1), label, (1,))
+    return DiskRun(Run(Path(str(label)), rows, (0,), (0, 1), (0, 0)), label, (1,))
 
 
 def labels(found: list[tuple[list[DiskRun], list[DiskRun]]]) -> list[tuple[list[int], list[int]]]:
