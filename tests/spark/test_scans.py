@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from earlyjoin.spark.blocks import Blocks
-from earlyjoin.spark.early import first_look_rows
 from earlyjoin.spark.plans import plan_nodes
 from earlyjoin.spark.scans import Computed, Files, Small, examine
 from spark.tables import in_files, numbered
@@ -37,12 +36,6 @@ def test_blocks_are_drawn_once_each_and_differently_for_both_sides() -> None:
     assert list(left.order) == list(Blocks(files, 0, 0).order)
     assert left.share([0, 1, 2, 3]) == 0.1
     assert Blocks(Files(("file:/a.csv",), "csv", 2**20), 0, 0).count == 1
-
-
-def test_more_rows_are_looked_at_where_matches_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # the real sizes
-    few, more, most = (first_look_rows(rows, dense=False) for rows in (10, 2**21, 2**25))
-    assert first_look_rows(2**25, dense=True) < few < more < most
 
 
 @pytest.mark.spark

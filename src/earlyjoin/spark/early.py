@@ -12,7 +12,6 @@ What either has given out is marked in the tags of the rows (see :mod:`earlyjoin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,10 +21,11 @@ import pyarrow as pa
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.base import Capability
+from earlyjoin.spark.aiming import Room
 from earlyjoin.spark.blocks import Blocks, tag_column
 from earlyjoin.spark.drawing import Draws
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.looking import FIRST_ROWS, Look
+from earlyjoin.spark.looking import Look
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.scans import Files, Small
@@ -41,7 +41,7 @@ DENSE_ROWS = 3_000
 """The same without an equality: such conditions hold for many pairs more often than for few."""
 _EXPANSION = 4
 """How much larger rows are in memory than in their files, about."""
-_MEMORY_SHARE = 1 / 12
+_MEMORY_SHARE = 1 / 8
 """Of the early phase's memory: for the rows of a side in the first step."""
 
 
@@ -62,10 +62,10 @@ class Early:
         stopping: Callable[[], bool],
     ) -> None:
         self._frames, self._stopping = frames, stopping
-        sides = _stretches(plan, below, budget, options.seed)
+        sides = _stretches(plan, below, options.seed)
         self.blocks = [Blocks(one, options.seed, side) for side, one in enumerate(below)]
         account = budget.account("rows of the first look")
-        self.look = Look(plan, frames, sides, pairing, jobs, account, unchanged, stopping)
+        self.look = Look(plan, frames, sides, pairing, jobs, account, unchanged, _room(plan, budget), stopping)
         self.draws: Draws | None = None
         if plan.how is JoinType.INNER:
             blocks_account = budget.account("blocks joined early")
@@ -115,26 +115,23 @@ class Early:
         return stretches.taken_rows() if stretches.taken else None
 
 
-def _stretches(plan: Plan, below: Sequence[Files | Small], budget: Budget, seed: int) -> list[Stretches]:
+def _stretches(plan: Plan, below: Sequence[Files | Small], seed: int) -> list[Stretches]:
     place = float(np.random.default_rng([seed, 2]).random())
-    in_files = [max(4.0, likely_row_nbytes(schema) / _EXPANSION) for schema in plan.schemas]
-    smaller = min(one.nbytes / nbytes for one, nbytes in zip(below, in_files, strict=True))
-    stretches = []
-    for schema, one, nbytes in zip(plan.schemas, below, in_files, strict=True):
-        rows = first_look_rows(smaller, dense=plan.condition.driver(Capability.HASHABLE) is None)
+    return [
+        Stretches(one, place, max(4.0, likely_row_nbytes(schema) / _EXPANSION))
+        for schema, one in zip(plan.schemas, below, strict=True)
+    ]
+
+
+def _room(plan: Plan, budget: Budget) -> Room:
+    """Rows of each side that the first step of a look may read."""
+    dense = plan.condition.driver(Capability.HASHABLE) is None
+    most = []
+    for schema in plan.schemas:
+        rows = DENSE_ROWS if dense else MOST_ROWS
         if budget.limit.bytes is not None:
             rows = min(rows, int(_MEMORY_SHARE * budget.limit.bytes / likely_row_nbytes(schema)))
         elif budget.limit.rows is not None:
             rows = min(rows, budget.limit.rows // 3)
-        stretches.append(Stretches(one, place, max(1, rows), nbytes))
-    return stretches
-
-
-def first_look_rows(smaller: float, *, dense: bool) -> int:
-    """Rows of each side to look at first, so that a key joined with its references gives half as much again as wanted.
-
-    ``smaller``: rows of the smaller side, about. ``dense``: does the condition hold for many pairs of rows?
-    """
-    if dense:
-        return DENSE_ROWS
-    return int(np.clip(math.sqrt(1.5 * FIRST_ROWS * smaller), LEAST_ROWS, MOST_ROWS))
+        most.append(max(1, rows))
+    return Room(min(LEAST_ROWS, *most), (most[0], most[1]), dense)

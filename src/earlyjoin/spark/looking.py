@@ -8,14 +8,12 @@
                             └ no ──▶ given up: Spark's own join, which has to read everything, is as near
 
 All stretches of one side are joined with all of the other, so what has been given out is one rectangle of rows, which
-the bulk leaves out by a bit of their tags. Nothing else is known of the tables than their bytes: the first step may
-read a tenth of them, and the look as a whole a third, where what it has found says that this will do. So a look that
-finds nothing costs about a tenth of what Spark needs to read the tables once.
+the bulk leaves out by a bit of their tags. How much is read, and when that is not worth it, is for
+:mod:`earlyjoin.spark.aiming` to say.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -27,6 +25,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.keys import Int64
+from earlyjoin.spark.aiming import Room, first_counts, next_counts, probe
 from earlyjoin.spark.arrow_forms import collected
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
@@ -39,21 +38,10 @@ from earlyjoin.state.sizes import likely_row_nbytes
 
 FIRST_ROWS = 1000
 """Rows that are looked for when nobody says how many."""
-FIRST_SHARE = 0.1
-"""Of the bytes of both tables: what may be read before anything is known."""
-MOST_SHARE = 1 / 3
-"""What may be read where the rows found so far say that it will be enough."""
-SMALL_NBYTES = 2**20
-"""Tables of no more than this together are read as a whole, if need be."""
-EVIDENCE = 5
-"""Rows found that tell how many more there will be."""
-_MARGIN = 1.3
-_BLIND_GAIN = 16.0
-"""How many times as many pairs of rows to look at while too little was found to tell."""
-EXPANSION = 8
+_EXPANSION = 8
 """How much larger rows may be in memory than in their files, for the question whether they might not fit."""
-_COPIES = 3
-"""Rows as Spark sends them, in one piece, and what comes of them."""
+_COPIES = 2
+"""Rows as Spark sends them, and in one piece."""
 
 
 class Look:
@@ -68,6 +56,7 @@ class Look:
         jobs: Jobs,
         account: Account,
         unchanged: Unchanged,
+        room: Room,
         stopping: Callable[[], bool],
     ) -> None:
         """``frames`` are both sides with their columns named by position."""
@@ -78,7 +67,8 @@ class Look:
         """Why it goes no further; None while it may."""
         self.rows_read = [0, 0]
         self._plan, self._frames, self._pairing = plan, frames, pairing
-        self._jobs, self._account, self._unchanged, self._stopping = jobs, account, unchanged, stopping
+        self._jobs, self._account, self._unchanged = jobs, account, unchanged
+        self._room, self._stopping = room, stopping
         self._tables = [schema.empty_table() for schema in plan.schemas]
         self._given = np.zeros(0, dtype=np.bool_)
         """Of the left rows: has a semi join given it out?"""
@@ -111,66 +101,47 @@ class Look:
         if self.over is not None or self.found >= self.wanted:
             return False
         counts = self._next_counts()
-        if counts is None:
+        if isinstance(counts, str):
+            self.over = counts
             return False
         read = self._jobs.together([partial(self._read, side, count) for side, count in enumerate(counts)])
-        fresh = [table for table in read if table is not None]
+        fresh = [table for table in read if isinstance(table, pa.Table)]
         if len(fresh) < len(read):
-            self.over = "a file is read more than once"
+            self.over = next(reason for reason in read if isinstance(reason, str))
             return False
         if not self._accept(counts, fresh):
             return False
         self._pending = self._joined([len(table) for table in fresh])
         return True
 
-    # How far
-
-    def _next_counts(self) -> list[int] | None:
-        whole = sum(side.nbytes for side in self.sides)
-        if not self.sides[0].taken:
-            counts, share = [side.first for side in self.sides], FIRST_SHARE
-        else:
-            known = self.found >= EVIDENCE
-            gain = _MARGIN * self.wanted / self.found if known else _BLIND_GAIN
-            counts, share = self._grown(gain), MOST_SHARE if known else FIRST_SHARE
-            if counts == [side.taken for side in self.sides]:
-                self.over = "both inputs were read as far as it pays"
-                return None
-        cost = sum(side.cost_nbytes(count) for side, count in zip(self.sides, counts, strict=True))
-        if cost > share * whole and whole > SMALL_NBYTES:
-            self.over = f"enough rows would take {cost / whole:.0%} of the inputs"
-            return None
-        return counts
-
-    def _grown(self, gain: float) -> list[int]:
-        """Stretches of both sides that make so many times as many pairs of rows, at the least cost."""
-        taken = [side.taken for side in self.sides]
-        costs = [max(1.0, side.cost_nbytes(count)) for side, count in zip(self.sides, taken, strict=True)]
-        counts = list(taken)
-        for side in sorted((0, 1), key=lambda one: self.sides[one].most / taken[one]):
-            # What the side with less to give cannot do, the other has to.
-            done = math.prod(counts) / math.prod(taken)
-            share = gain / done if done > 1 else math.sqrt(gain * costs[1 - side] / costs[side])
-            counts[side] = min(self.sides[side].most, max(taken[side], math.ceil(taken[side] * share)))
-        return counts
+    def _next_counts(self) -> list[int] | str:
+        """How many stretches of each side to have read after the next step, or why there is none."""
+        if self.sides[0].taken:
+            return next_counts(self.sides, self.wanted, self.found)
+        probes = [
+            partial(probe, frame, side) for frame, side in zip(self._frames, self.sides, strict=True) if side.can_probe
+        ]
+        if probes:
+            self._unchanged.remember(path for side in self.sides for path in side.paths(0, 1))
+            self._jobs.together(probes)
+        return first_counts(self.sides, self.wanted, self._room)
 
     # Reading
 
-    def _read(self, side: int, count: int) -> pa.Table | None:
-        """The stretches that come after those taken; None when they cannot be told from others."""
+    def _read(self, side: int, count: int) -> pa.Table | str:
+        """The stretches that come after those taken; or why they cannot be had."""
         stretches = self.sides[side]
         first = stretches.taken
         if count == first:
             return self._plan.schemas[side].empty_table()
         self._unchanged.remember(stretches.paths(first, count))
         frame = self._frames[side].where(stretches.contains(first, count))
-        if stretches.rows is None:
-            return self._whole(frame, side)
+        if not stretches.limited or stretches.rows is None:
+            return self._all_of(frame, side, count)
         if stretches.may_repeat and self._repeats(side, count):
-            return None
+            return "a file is read more than once"
         # The limit changes nothing but that reading stops there.
-        table = frame.limit(stretches.rows * (count - first)).toArrow()
-        return table.combine_chunks()
+        return collected(frame.limit(stretches.rows * (count - first)))
 
     def _repeats(self, side: int, count: int) -> bool:
         """Is a file among those to be read that comes more than once? No column is read for that."""
@@ -179,16 +150,18 @@ class Look:
         beginnings = self._frames[side].where(stretches.beginnings(first, count)).select(FILE)
         return int(beginnings.count()) > len(stretches.paths(first, count))
 
-    def _whole(self, frame: Any, side: int) -> pa.Table:
-        """Whole files, of which some rows or all come out: no more than the memory has room for, and one."""
-        most = self._account.limit.rows
-        if self._account.limit.bytes is not None:
-            most = self._account.limit.bytes // (_COPIES * likely_row_nbytes(self._plan.schemas[side]))
+    def _all_of(self, frame: Any, side: int, count: int) -> pa.Table | str:
+        """Whatever comes out of whole files: no more than the memory has room for."""
+        stretches, row_nbytes = self.sides[side], likely_row_nbytes(self._plan.schemas[side])
+        limit = self._account.limit
+        most = limit.rows if limit.bytes is None else limit.bytes // (_COPIES * row_nbytes)
         assert most is not None
-        likely = EXPANSION * self.sides[side].cost_nbytes(1) / likely_row_nbytes(self._plan.schemas[side])
+        cost = stretches.cost_nbytes(count) - stretches.cost_nbytes(stretches.taken)
         # A limit costs a step of its own, so it is asked for only where it may be needed.
-        table = collected(frame.limit(most + 1) if likely > most else frame)
-        return table.combine_chunks()
+        if _EXPANSION * stretches.passing * cost <= most * row_nbytes / 2:
+            return collected(frame)
+        table = collected(frame.limit(most + 1))
+        return table if len(table) <= most else "the memory is full"
 
     def _accept(self, counts: list[int], fresh: list[pa.Table]) -> bool:
         if not self._account.try_reserve(_COPIES * sum(t.nbytes for t in fresh), sum(map(len, fresh))):

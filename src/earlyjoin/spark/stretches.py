@@ -2,7 +2,8 @@
 
 A stretch is the first rows of a file, the next ones, and so on: a ``limit`` makes Spark's reader stop there, whatever
 the size of the file. Behind a filter it would not: the rows that come out tell nothing about those that were read. So
-the stretches of a filtered side are whole files, as are those of files whose rows have no number.
+the stretches of a filtered side cost whole files, and are whole files as far as the memory has room for what comes out
+of them. So are those of files whose rows have no number.
 
 Both sides begin at the same relative place, because tables that were written together often match there. Stretches are
 no random choice: they give rows, and count for nothing else.
@@ -17,8 +18,6 @@ from typing import Any
 from earlyjoin.spark.scans import FILE, ROW, Files, Small
 from earlyjoin.spark.session import functions
 
-_FIRST_SHARE = 0.04
-"""Of the files of a side, where stretches are whole files."""
 _ROUNDS = 16
 """So many times a file is gone back to for its next rows; each time those before are read again."""
 
@@ -26,36 +25,62 @@ _ROUNDS = 16
 class Stretches:
     """The stretches of one side, in the order in which they are read."""
 
-    def __init__(self, below: Files | Small, place: float, rows: int, row_nbytes: float) -> None:
-        """``place``: where to begin, from 0 to 1; ``rows``: of the first step; ``row_nbytes``: in a file, about."""
-        self.nbytes = below.nbytes
+    def __init__(self, below: Files | Small, place: float, row_nbytes: float) -> None:
+        """``place``: where to begin, from 0 to 1; ``row_nbytes``: of a row in a file, about."""
+        self.nbytes = max(1, below.nbytes)
+        self.filtered = below.filtered
+        self.numbered = isinstance(below, Files) and below.numbered
+        self.limited = self.numbered and not below.filtered
+        """Does reading stop after a stretch?"""
+        self.may_repeat = isinstance(below, Files) and below.several
+        """May a file be read more than once? Then a limit would cut off what it does not cut off otherwise."""
+        self.all_rows = max(1.0, below.nbytes / row_nbytes)
+        """Rows of the side before its filter, about."""
+        self.passing = 1.0
+        """The part of them that passes the filter, about."""
         self.rows: int | None = None
-        """Of a stretch; None for whole files."""
+        """Of a stretch, before the filter; None for whole files."""
         self.first = 1
         """How many to begin with."""
         self.taken = 0
         """How many were read: always the first ones."""
-        self.may_repeat = False
-        """May a file be read more than once? Then a limit would cut off what it does not cut off otherwise."""
         self._paths: list[str | None] = [None]
-        self._row_nbytes = row_nbytes
         if isinstance(below, Files):
             start = int(place * len(below.paths))
             self._paths = [*below.paths[start:], *below.paths[:start]]
-            self.first = max(1, int(_FIRST_SHARE * len(below.paths)))
-            if below.numbered and not below.filtered:
-                # As many files as are likely to have the rows, and no more rows even if each of them has as many.
-                files = rows * row_nbytes / max(1.0, below.nbytes / len(below.paths))
-                self.first = max(1, min(len(self._paths), round(files)))
-                self.rows = math.ceil(rows / self.first)
-                self.may_repeat = below.several
-        self.most = len(self._paths) * (1 if self.rows is None else _ROUNDS)
+
+    @property
+    def most(self) -> int:
+        """How many there are to be read."""
+        return len(self._paths) * (1 if self.rows is None else _ROUNDS)
+
+    @property
+    def can_probe(self) -> bool:
+        """Can a file tell how many of its rows pass the filter?"""
+        return self.filtered and self.numbered
+
+    def aim(self, part: float, least: int, most: int) -> None:
+        """Begin with about this part of the side; a limited stretch has from ``least`` to ``most`` rows.
+
+        ``most`` is also what may come out of the first ones.
+        """
+        files = len(self._paths)
+        if self.limited:
+            rows = min(most, max(least, round(part * self.all_rows)))
+            # As many files as are likely to have the rows, and no more rows even if each of them has as many.
+            self.first = max(1, min(files, round(files * rows / self.all_rows)))
+            self.rows = math.ceil(rows / self.first)
+            return
+        self.first = max(1, min(files, math.ceil(files * part - 0.25)))
+        coming = self.passing * self.all_rows * self.first / files
+        if self.numbered and coming > most:
+            self.rows = max(1, int(most / (self.passing * self.first)))
 
     def cost_nbytes(self, count: int) -> float:
         """Bytes of the files that have to be read for the first so many."""
-        if self.rows is None:
-            return self.nbytes * count / len(self._paths)
-        return min(float(self.nbytes), float(count * self.rows * self._row_nbytes))
+        if self.limited and self.rows is not None:
+            return min(float(self.nbytes), count * self.rows * self.nbytes / self.all_rows)
+        return self.nbytes * count / len(self._paths)
 
     def paths(self, first: int, last: int) -> list[str]:
         """The files of some stretches."""

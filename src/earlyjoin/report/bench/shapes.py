@@ -69,7 +69,7 @@ class Shape:
 
 
 def _few(frame: Any, column: str, percent: float) -> Any:
-    return frame.where(f"pmod(xxhash64({column}), 1000) < {round(10 * percent)}")
+    return frame if percent == 100 else frame.where(f"pmod(xxhash64({column}), 1000) < {round(10 * percent)}")
 
 
 def _filtered(left: float, right: float) -> Callable[[Tables], tuple[Any, Any]]:
