@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.spark.scans import ROW
-from earlyjoin.spark.session import functions
 from earlyjoin.spark.stretches import Stretches
 
 FIRST_SHARE = 0.1
@@ -23,6 +23,8 @@ MOST_SHARE = 1 / 3
 """What may be read where there is reason to think that it will be enough."""
 SMALL_NBYTES = 2**20
 """Tables of no more than this together are read as a whole, if need be."""
+SENT_NBYTES = 8 * 2**20
+"""Of files, behind the filter: what may be sent to every task."""
 EVIDENCE = 5
 """Rows found that tell how many more there will be."""
 _MARGIN = 1.5
@@ -43,17 +45,13 @@ class Room:
 
 def probe(frame: Any, side: Stretches) -> None:
     """Find out which part of the rows of its first file pass the filter of a side; runs a job."""
-    f = functions()
-    row = f.col(ROW)
-    found = frame.where(side.contains(0, 1)).agg(f.count(row).alias("rows"), f.max(row).alias("last")).collect()[0]
-    if found["rows"]:
-        side.passing = found["rows"] / (found["last"] + 1)
-        side.all_rows = max(side.all_rows, float(found["last"] + 1))
-    else:
-        side.passing = 0.0
+    # Their numbers, not how many: an aggregation would be a shuffle.
+    found = frame.where(side.contains(0, 1)).select(ROW).toArrow().column(0).to_numpy()
+    side.passing = len(found) / (int(found.max()) + 1) if len(found) else 0.0
+    side.probed = True
 
 
-def first_counts(sides: Sequence[Stretches], wanted: int, room: Room) -> list[int] | str:
+def first_counts(sides: Sequence[Stretches], wanted: int, room: Room, how: JoinType) -> list[int] | str:
     """How many stretches of each side to begin with; or why none."""
     whole = float(sum(side.nbytes for side in sides))
     larger = max(side.all_rows for side in sides)
@@ -63,17 +61,24 @@ def first_counts(sides: Sequence[Stretches], wanted: int, room: Room) -> list[in
     for at in (0, 1):
         if parts[at] > 1:
             parts[at], parts[1 - at] = 1.0, min(1.0, pairs)
-    least = room.least_rows
     for at, side in enumerate(sides):
-        side.aim(0.0 if room.dense else parts[at], least, max(1, room.most_rows[at]))
+        side.aim(0.0 if room.dense else parts[at], room.least_rows, max(1, room.most_rows[at]))
     counts = [side.first for side in sides]
-    cost = _cost(sides, counts)
     if whole <= SMALL_NBYTES:
         return counts
-    if result < wanted and not room.dense and any(side.can_probe for side in sides):
-        return f"their filters leave about {result:,.0f} rows of the result"
-    share = MOST_SHARE if any(side.can_probe for side in sides) else FIRST_SHARE
+    probed = any(side.probed for side in sides)
+    needed = sum(part * side.nbytes for part, side in zip(parts, sides, strict=True)) if probed else 0.0
+    # Where a side can be sent to every task, Spark's own join gives a few rows for not much more than reading it.
+    likely = probed and side_to_send(sides, how) is None
+    cost, share = max(needed, _cost(sides, counts)), MOST_SHARE if likely else FIRST_SHARE
     return counts if cost <= share * whole else f"enough rows would take {cost / whole:.0%} of the inputs"
+
+
+def side_to_send(sides: Sequence[Stretches], how: JoinType) -> int | None:
+    """The side that is small behind its filter, which Spark cannot know, if its join can send it to every task."""
+    may = {JoinType.INNER: (0, 1), JoinType.RIGHT: (0,), JoinType.FULL: ()}.get(how, (1,))
+    small = [at for at in may if sides[at].probed and sides[at].passing * sides[at].nbytes <= SENT_NBYTES]
+    return min(small, key=lambda at: sides[at].passing * sides[at].nbytes, default=None)
 
 
 def next_counts(sides: Sequence[Stretches], wanted: int, found: int) -> list[int] | str:

@@ -26,6 +26,8 @@ class Sides:
     right: Any
     early_right: Callable[[], Any] | None = None
     """Makes the rows of the right side whose tag is not 0, read without the rest of it; None when no row has one."""
+    sent: int | None = None
+    """The side that Spark's own join is to send to every task, known to be small; None: as Spark likes."""
 
     @property
     def tagged(self) -> bool:

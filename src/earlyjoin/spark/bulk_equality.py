@@ -27,15 +27,15 @@ class SparkJoin:
         return "Spark's own join on the equality, less the pairs of blocks that were joined early"
 
     def rows(self) -> Any:
-        how = self._plan.how
-        joined = self._sides.left.join(
-            self._sides.right, column_condition(self._plan), _SPARK_NAMES.get(how, how.value)
-        )
+        how, sides = self._plan.how, [self._sides.left, self._sides.right]
+        if self._sides.sent is not None:
+            sides[self._sides.sent] = functions().broadcast(sides[self._sides.sent])
+        joined = sides[0].join(sides[1], column_condition(self._plan), _SPARK_NAMES.get(how, how.value))
         if self._sides.tagged and how is JoinType.SEMI:
             joined = self._without_early_rows(joined)
         elif self._sides.tagged and how is not JoinType.ANTI:
             joined = joined.where(not_given_early())
-        return joined.select(*row_names(self._plan))
+        return joined.selectExpr(*row_names(self._plan))
 
     def _without_early_rows(self, left: Any) -> Any:
         """Left rows that met no partner in the early phase. The partners are few, and are sent to every task."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.base import Capability
-from earlyjoin.spark.aiming import Room
+from earlyjoin.spark.aiming import Room, side_to_send
 from earlyjoin.spark.blocks import Blocks, tag_column
 from earlyjoin.spark.drawing import Draws
 from earlyjoin.spark.jobs import Jobs
@@ -41,7 +41,7 @@ DENSE_ROWS = 3_000
 """The same without an equality: such conditions hold for many pairs more often than for few."""
 _EXPANSION = 4
 """How much larger rows are in memory than in their files, about."""
-_MEMORY_SHARE = 1 / 8
+_MEMORY_SHARE = 1 / 5
 """Of the early phase's memory: for the rows of a side in the first step."""
 
 
@@ -61,7 +61,7 @@ class Early:
         options: SparkOptions,
         stopping: Callable[[], bool],
     ) -> None:
-        self._frames, self._stopping = frames, stopping
+        self._frames, self._how, self._stopping = frames, plan.how, stopping
         sides = _stretches(plan, below, options.seed)
         self.blocks = [Blocks(one, options.seed, side) for side, one in enumerate(below)]
         account = budget.account("rows of the first look")
@@ -78,6 +78,10 @@ class Early:
         """Rows of each side that were read."""
         drawn = self.draws.rows_read if self.draws is not None else [0, 0]
         return [one + other for one, other in zip(self.look.rows_read, drawn, strict=True)]
+
+    def side_to_send(self) -> int | None:
+        """The side that turned out to be small, if Spark's own join can send it to every task."""
+        return side_to_send(self.look.sides, self._how)
 
     def drawn_rows(self) -> Iterator[pa.RecordBatch]:
         """Rows of random blocks; the look is over then."""

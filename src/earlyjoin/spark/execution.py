@@ -18,6 +18,7 @@ from earlyjoin.spark.delivery import Delivery
 from earlyjoin.spark.driver_join import DriverJoin, left_to_spark, too_large
 from earlyjoin.spark.early import Early
 from earlyjoin.spark.exclusion import NO_TAG
+from earlyjoin.spark.few_rows import Ahead, few_rows
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.keys import spark_alone
 from earlyjoin.spark.looking import FIRST_ROWS
@@ -25,8 +26,7 @@ from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.plans import explained, shuffles
 from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
-from earlyjoin.spark.session import functions
-from earlyjoin.spark.types import output_frame, positional
+from earlyjoin.spark.types import output_batch, output_frame, positional
 from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
@@ -35,6 +35,7 @@ from earlyjoin.state.counters import Counters, Phase
 _SMALL_INPUT_BYTES = 4 * 2**20
 _COLLECTED_ROWS = 100_000
 """A limit up to this many rows is fetched in one piece."""
+_BROADCASTS = "spark.sql.autoBroadcastJoinThreshold"
 _NAMES = ("left", "right")
 
 
@@ -67,6 +68,7 @@ class Execution:
         """Files that the early phase has read."""
         self._wanted = FIRST_ROWS
         self._whole: Generator[pa.RecordBatch] | None = None
+        self._ahead: Ahead | None = None
         self.complete = False
         """Was everything given out without a bulk?"""
         self.closed = False
@@ -82,17 +84,19 @@ class Execution:
     def below(self) -> list[Below]:
         """What each input is made of; looked up once, and only when it is asked for."""
         if self._below is None:
-            self._below = [
-                self.jobs.tagged(partial(with_blocks, frame, planned))
-                for frame, planned in zip(self._frames, self.planned, strict=True)
-            ]
+            self._below = self.jobs.together(
+                [
+                    partial(with_blocks, frame, planned)
+                    for frame, planned in zip(self._frames, self.planned, strict=True)
+                ]
+            )
         return self._below
 
     @property
     def planned(self) -> list[Planned | Computed]:
         """The same as far as the plans tell, which is sooner known."""
         if self._planned is None:
-            self._planned = [self.jobs.tagged(partial(look, frame)) for frame in self._given]
+            self._planned = self.jobs.together([partial(look, frame) for frame in self._given])
         return self._planned
 
     @property
@@ -144,8 +148,12 @@ class Execution:
     @cached_property
     def _spark_shuffles(self) -> bool:
         """Has Spark's own join to shuffle before its first row? Joins without an equality are taken to."""
-        bulk = self.bulk(everything=True)
-        return not isinstance(bulk, SparkJoin) or shuffles(self.jobs.tagged(lambda: explained(bulk.rows())))
+        bulk = self._everything
+        shuffled = not isinstance(bulk, SparkJoin) or shuffles(self.jobs.tagged(lambda: explained(bulk.rows())))
+        if shuffled and self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
+        return shuffled
 
     @property
     def early(self) -> Early | None:
@@ -252,11 +260,13 @@ class Execution:
 
     def bulk_batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
         """The rows that the early phase has not given out, or ``most`` of them; the files must be what they were."""
+        if most is not None and most <= _COLLECTED_ROWS:
+            yield from self._few_rows(most)
+            return
         frame = self.jobs.tagged(self.bulk_frame)
         if most is not None:
             frame = frame.limit(most)
-        # Whether that is so shows when it is fetched.
-        small = most <= _COLLECTED_ROWS if most is not None else self._inputs_are_small()
+        small = most is None and self._inputs_are_small()
         delivery = Delivery(frame, self.plan.output.schema, self.jobs, small=small, stopping=self._stopping)
         checked = False
         for batch in delivery.batches():
@@ -267,41 +277,81 @@ class Execution:
         if not self._stopping():
             self.unchanged.check()
 
-    def bulk_frame(self, *, everything: bool = False) -> Any:
+    def _few_rows(self, most: int) -> Iterator[pa.RecordBatch]:
+        if self._ahead is None:
+            self._fetch_ahead(self.jobs.tagged(lambda: self.bulk_frame(sent=self._side_to_send())), most)
+        ahead, self._ahead = self._ahead, None
+        assert ahead is not None
+        try:
+            table = ahead.result(self._stopping)
+        except BaseException:
+            ahead.cancel()
+            raise
+        self.unchanged.check()
+        if table is not None:
+            for batch in table.to_batches():
+                yield output_batch(self.plan.output.schema, batch)
+
+    def _fetch_ahead(self, frame: Any, most: int) -> None:
+        schema = self.plan.output.schema
+        self._ahead = Ahead(self.jobs.session, lambda jobs: few_rows(frame, most, schema, connect=jobs.connect))
+
+    def fetch_ahead(self, most: int) -> None:
+        """Ask Spark for a few rows of the whole, while its plan is looked at: where no shuffle is needed they will do.
+
+        Planning a join takes as long as a small one itself.
+        """
+        known = self._early is not None or "_spark_shuffles" in self.__dict__
+        if known or most > _COLLECTED_ROWS or not self.options.early or left_to_spark(self.plan) is None:
+            return
+        self._fetch_ahead(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)
+
+    @cached_property
+    def _everything(self) -> Bulk:
+        return self.bulk(everything=True)
+
+    def bulk_frame(self, *, everything: bool = False, sent: int | None = None) -> Any:
         """What the bulk gives, or ``everything``, as a lazy DataFrame.
 
         It may look at its inputs first, which is a job: of this query if whoever calls says so (``jobs.tagged``), else
         of the user, who may have the DataFrame after the query has ended.
         """
-        return output_frame(self.plan, self.bulk(everything=everything).rows())
+        return output_frame(self.plan, self.bulk(everything=everything, sent=sent).rows())
 
-    def bulk(self, *, everything: bool = False) -> Bulk:
-        """What joins the rest; ``everything`` when nothing is to be left out."""
-        return choose_bulk(self.plan, self._sides(None if everything else self._early), self.options)
+    def bulk(self, *, everything: bool = False, sent: int | None = None) -> Bulk:
+        """What joins the rest; ``everything`` when nothing is to be left out; ``sent``: a side that is small."""
+        return choose_bulk(self.plan, self._sides(None if everything else self._early, sent), self.options)
 
     def close(self) -> None:
         """Cancel whatever runs. Idempotent."""
         if not self.closed:
             self.closed = True
             self.jobs.cancel()
+            if self._ahead is not None:
+                self._ahead.cancel()
             early = self._early.look if self._early is not None else None
             for open_ in (self._early_rows, self._whole, early):
                 if open_ is not None:
                     with suppress(ValueError):  # whoever is in the middle of it ends it
                         open_.close()
 
-    def _sides(self, early: Early | None) -> Sides:
-        f = functions()
-        tags = [f.lit(NO_TAG).cast("tinyint")] * 2
-        if early is not None and early.took:
-            tags = [early.tag(side) for side in (0, 1)]
-        left, right = (
-            frame.select("*", tag.alias(tag_name(side)))
-            for side, (frame, tag) in enumerate(zip(self._frames, tags, strict=True))
-        )
+    def _sides(self, early: Early | None, sent: int | None = None) -> Sides:
         if early is None or not early.took:
-            return Sides(left, right)
-        return Sides(left, right, early_right=lambda: early.tagged_rows(1).select("*", tags[1].alias(tag_name(1))))
+            left, right = (
+                frame.selectExpr("*", f"cast({NO_TAG} AS tinyint) AS {tag_name(side)}")
+                for side, frame in enumerate(self._frames)
+            )
+            return Sides(left, right, sent=sent)
+        tags = [early.tag(side).alias(tag_name(side)) for side in (0, 1)]
+        left, right = (frame.select("*", tag) for frame, tag in zip(self._frames, tags, strict=True))
+        return Sides(left, right, early_right=lambda: early.tagged_rows(1).select("*", tags[1]), sent=sent)
+
+    def _side_to_send(self) -> int | None:
+        """The side that is known to be small, unless whoever set Spark up wants none to be sent."""
+        sent = self._early.side_to_send() if self._early is not None else None
+        if sent is None or str(self.jobs.session.conf.get(_BROADCASTS)).startswith("-"):
+            return None
+        return sent
 
     def _inputs_are_small(self) -> bool:
         """May the result be small?"""

@@ -124,7 +124,7 @@ class Look:
         if probes:
             self._unchanged.remember(path for side in self.sides for path in side.paths(0, 1))
             self._jobs.together(probes)
-        return first_counts(self.sides, self.wanted, self._room)
+        return first_counts(self.sides, self.wanted, self._room, self._plan.how)
 
     # Reading
 

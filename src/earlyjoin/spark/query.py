@@ -178,6 +178,7 @@ class Query(RunningQuery):
         self._start()
         kept = sum(batch.num_rows for batch in self._shown)
         if kept < rows:
+            self._execution.fetch_ahead(rows - kept)
             for batch in self._execution.look_rows(rows - kept):
                 self._watch.count(batch.num_rows)
                 self._shown.append(batch)

@@ -38,6 +38,8 @@ class Stretches:
         """Rows of the side before its filter, about."""
         self.passing = 1.0
         """The part of them that passes the filter, about."""
+        self.probed = False
+        """Was that asked for?"""
         self.rows: int | None = None
         """Of a stretch, before the filter; None for whole files."""
         self.first = 1

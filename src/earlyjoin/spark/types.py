@@ -11,7 +11,7 @@ from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.spark.arrow_types import plain_schema
 from earlyjoin.spark.bulk import PREFIXES
-from earlyjoin.spark.session import first_line, functions
+from earlyjoin.spark.session import first_line
 
 SIDES = ("left", "right")
 
@@ -43,7 +43,13 @@ def arrow_schema(dataframe: Any, side: int) -> pa.Schema:
 
 def output_frame(plan: Plan, rows: Any) -> Any:
     """Joined rows with columns by position, as the user sees them: names, one column for shared keys."""
-    return rows.select(*(_value(column).alias(column.field.name) for column in plan.output.columns))
+    # As texts: a Column is put together by several calls to Java.
+    return rows.selectExpr(*(f"{_value(column)} AS {quoted(column.field.name)}" for column in plan.output.columns))
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def output_batch(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -55,7 +61,6 @@ def output_batch(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _value(column: OutputColumn) -> Any:
-    f = functions()
-    sources = [f.col(f"{PREFIXES[side]}{p}") for side, p in enumerate(column.position) if p is not None]
-    return sources[0] if len(sources) == 1 else f.coalesce(*sources)
+def _value(column: OutputColumn) -> str:
+    sources = [f"{PREFIXES[side]}{place}" for side, place in enumerate(column.position) if place is not None]
+    return sources[0] if len(sources) == 1 else f"coalesce({', '.join(sources)})"

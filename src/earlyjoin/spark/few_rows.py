@@ -1,0 +1,76 @@
+"""A few rows of a DataFrame that Spark cuts off: fetched so that it reads no more than it has to.
+
+``limit(n).collect()`` runs one part of the plan, then some more, until there are enough rows; ``limit(n).toArrow()``
+runs all of them. So a few rows are collected, and become Arrow here, where their types have one meaning in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from earlyjoin.errors import EarlyJoinError
+from earlyjoin.spark.arrow_forms import collected
+from earlyjoin.spark.jobs import Jobs
+
+MOST_COLLECTED = 10_000
+"""Python values cost more than Arrow's from here on."""
+_LOOK_S = 0.05
+
+
+def few_rows(frame: Any, most: int, schema: pa.Schema, *, connect: bool) -> pa.Table:
+    """At most so many rows."""
+    limited = frame.limit(most)
+    if connect or most > MOST_COLLECTED or not all(map(_has_one_meaning, schema.types)):
+        return collected(limited)
+    rows = limited.collect()
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def _has_one_meaning(type_: pa.DataType) -> bool:
+    is_ = pa.types
+    return bool(
+        is_.is_integer(type_)
+        or is_.is_floating(type_)
+        or is_.is_boolean(type_)
+        or is_.is_string(type_)
+        or is_.is_decimal128(type_)
+        or is_.is_date32(type_)
+    )
+
+
+class Ahead:
+    """Rows that are fetched in a thread of its own, under a tag of its own, while it is not yet known if they help."""
+
+    def __init__(self, session: Any, fetch: Callable[[Jobs], pa.Table]) -> None:
+        self.jobs = Jobs(session)
+        self._table: pa.Table | None = None
+        self._error: EarlyJoinError | None = None
+
+        def work() -> None:
+            self._table = fetch(self.jobs)
+
+        self._thread = self.jobs.thread(work, self._failed)
+        self._thread.start()
+
+    def _failed(self, error: EarlyJoinError) -> None:
+        self._error = error
+
+    def result(self, stopping: Callable[[], bool]) -> pa.Table | None:
+        """The rows, when they are there; None when somebody wants to stop before."""
+        while self._thread.is_alive():
+            if stopping():
+                self.cancel()
+                return None
+            self._thread.join(_LOOK_S)
+        if self._error is not None:
+            raise self._error
+        return self._table
+
+    def cancel(self) -> None:
+        """They are not needed. Does not wait for the end of what runs."""
+        self.jobs.cancel()
