@@ -235,7 +235,8 @@ def test_many_words_against_a_small_dictionary() -> None:
 
 
 def test_unknown_join_type() -> None:
-    with pytest.raises(InputError, match=r"unknown join type 'sideways'; choose one of: inner, left \(left_outer\), right"):
+    known = r"unknown join type 'sideways'; choose one of: inner, left \(left_outer\), right"
+    with pytest.raises(InputError, match=known):
         make_plan(ej.equal("k"), LEFT, RIGHT, how="sideways")
     with pytest.raises(InputError, match="a 'cross' join has no condition"):
         make_plan(ej.equal("k"), LEFT, RIGHT, how="cross")
@@ -263,5 +264,5 @@ def test_names_that_differ_in_case_only() -> None:
     assert exact.output.schema.names == ["k", "id", "K", "ID"]
     folded = make_plan(ej.equal("k", "K"), left, right, ignore_case=True)
     assert folded.output.schema.names == ["k", "id", "K_right", "ID_right"]
-    with pytest.raises(InputError, match="'id', 'ID_RIGHT', 'ID_right', which differ in case only|'ID_RIGHT', 'ID_right'"):
+    with pytest.raises(InputError, match=r"'ID_RIGHT', 'ID_right'"):
         make_plan(ej.equal("k", "K"), left.append(pa.field("ID_RIGHT", pa.int8())), right, ignore_case=True)

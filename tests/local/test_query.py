@@ -86,7 +86,32 @@ def test_head_shows_rows_and_iterating_gives_them_again() -> None:
     assert query.head(3).slice(0, 2).equals(head)
     assert len(query.to_arrow()) == 4
     assert query.state is State.FINISHED
-    assert query.head(5).num_rows == 0
+
+
+def test_a_query_that_has_ended_does_not_pretend(tmp_path: Path) -> None:
+    query = ej.join(LEFT, RIGHT, on="k")
+    assert len(query.to_arrow()) == 4
+    target = tmp_path / "kept.parquet"
+    assert ej.join(LEFT, RIGHT, on="k").write(target) == 4
+    again = (query.to_arrow, lambda: query.head(5), lambda: list(query), lambda: query.write(target, overwrite=True))
+    for call in again:
+        with pytest.raises(ej.InputError, match="given out already"):
+            call()
+    assert len(ej.join(target, RIGHT, on="k").to_arrow()) == 8
+    stopped = ej.join(LEFT, RIGHT, on="k", batch_rows=1)
+    stopped.head(1)
+    stopped.stop()
+    with pytest.raises(ej.InputError, match="was stopped"):
+        stopped.to_arrow()
+
+
+def test_rows_that_were_only_shown_to_the_end_are_still_there() -> None:
+    query = ej.join(LEFT, RIGHT, on="k")
+    assert len(query.head(100)) == 4
+    assert query.state is State.FINISHED
+    assert len(query.to_arrow()) == 4
+    nothing = ej.join(LEFT.slice(0, 0), RIGHT, on="k")
+    assert len(nothing.head(5)) == len(nothing.to_arrow()) == 0
 
 
 def test_progress_estimate_and_summary() -> None:
@@ -120,7 +145,8 @@ def test_limited_stops_the_query() -> None:
     query = ej.join(LEFT, RIGHT, on="k", batch_rows=1)
     assert sum(batch.num_rows for batch in query.limited(3)) == 3
     assert query.state is State.STOPPED
-    assert list(query) == []
+    with pytest.raises(ej.InputError, match="was stopped"):
+        list(query)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow", "jsonl"])

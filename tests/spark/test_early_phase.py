@@ -127,6 +127,53 @@ def test_inputs_behind_an_aggregation(spark: Any, paths: tuple[str, str]) -> Non
     assert multiset(query.to_arrow()) == whole
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "right", "semi", "anti"])
+def test_a_side_that_is_small_behind_its_filter_is_sent(spark: Any, paths: tuple[str, str], how: Any) -> None:
+    left, right = (spark.read.parquet(path) for path in paths)
+    left, right = (left, right.where("b % 50 = 0")) if how != "right" else (left.where("a % 50 = 0"), right)
+    whole = multiset(left.join(right, "k", {"semi": "left_semi", "anti": "left_anti"}.get(how, how)).toArrow())
+    before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1b")  # not switched off, and Spark itself sends nothing
+    try:
+        query = ej.join(left, right, on="k", how=how)
+        head = query.head(10**5)
+        sent = query._execution.joined_early.side_to_send() if how != "anti" else None
+        assert sent == {"anti": None, "right": 0}.get(how, 1)
+        assert multiset(head) == whole
+        assert multiset(query.to_arrow()) == whole
+    finally:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
+
+
+def test_a_few_rows_of_every_simple_type(spark: Any) -> None:
+    """Collected as Python values where they have one meaning: the same as Spark gives as Arrow."""
+    frame = spark.sql(
+        "SELECT id AS k, cast(id AS tinyint) AS t, cast(id / 3 AS float) AS f, id / 7 AS d, id % 2 = 0 AS b, "
+        "cast(id AS string) AS s, cast(id / 8 AS decimal(12, 3)) AS m, date_add(DATE'2020-02-28', cast(id AS int)) AS y, "
+        "if(id % 3 = 0, NULL, id) AS n, timestamp_seconds(id) AS z, cast(cast(id AS string) AS binary) AS x "
+        "FROM range(20)"
+    )
+    for some in (frame, frame.drop("z", "x")):
+        query = ej.join(some, frame.select("k").hint("broadcast"), on="k")
+        head, whole = query.head(50), query.to_arrow()
+        assert head.schema == whole.schema
+        assert head.sort_by("k").to_pylist() == whole.sort_by("k").to_pylist()
+
+
+def test_the_size_can_be_asked_for_without_taking_rows(spark: Any, paths: tuple[str, str]) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    truth = len(plain(*frames, "inner"))
+    query = ej.join(*frames, on="k")
+    estimate = query.estimate_now()
+    assert estimate is not None
+    assert estimate["low"] <= truth <= estimate["high"]
+    assert query.estimate == estimate
+    assert len(query.to_arrow()) == truth
+    left = ej.join(*frames, on="k", how="left")
+    assert left.estimate_now() is None
+    assert "inner joins" in str(left.estimate_reason)
+
+
 # Memory
 
 

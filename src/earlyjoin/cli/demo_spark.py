@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +19,6 @@ import pyarrow.parquet as pq
 from earlyjoin.api import join
 from earlyjoin.cli.arguments import EXIT_DONE
 from earlyjoin.cli.tables import aligned
-from earlyjoin.local.query import Query
 from earlyjoin.spark.session import start_session
 
 FILES = 12
@@ -67,50 +64,38 @@ def run(options: argparse.Namespace) -> int:
 
 
 def early(frames: list[Any], target: Path, say: Say) -> Result:
-    """Join early, telling what comes while it comes."""
+    """Join early, telling what comes when: first rows and the size from one query, all rows from another."""
     start_s = time.perf_counter()
-    query = join(frames[0], frames[1], on="order")
+    query: Any = join(frames[0], frames[1], on="order")
 
     def tell(text: str) -> None:
         say(f"{time.perf_counter() - start_s:6.2f} s  {text}")
 
-    with _watching(query, tell):
+    with query:
         first_row_s = time.perf_counter() - start_s if len(query.head(1)) else None
         rows = query.head(FIRST_ROWS)
         first_s = time.perf_counter() - start_s
         tell(f"{len(rows):,} rows are there, such as")
         for row in rows.slice(0, _SHOWN_ROWS).to_pylist():
             say("          " + ", ".join(f"{name} {value}" for name, value in row.items()))
-        shutil.rmtree(target, ignore_errors=True)
-        written = query.write(target)
-    tell(f"all {written:,} rows are written as Parquet")
-    return Result(first_row_s, first_s, time.perf_counter() - start_s)
+        tell(_size(query))
+    shutil.rmtree(target, ignore_errors=True)
+    start_s = time.perf_counter()
+    written = join(frames[0], frames[1], on="order").write(target)
+    total_s = time.perf_counter() - start_s
+    tell(f"asked for all of them as Parquet: {written:,}")
+    return Result(first_row_s, first_s, total_s)
 
 
-@contextmanager
-def _watching(query: Query, tell: Say) -> Iterator[None]:
-    """Tell every new estimate while the query runs."""
-    over = threading.Event()
-
-    def watch() -> None:
-        told: Any = None
-        while not over.wait(0.05):
-            estimate = query.estimate
-            size = None if estimate is None else (estimate["rows"], estimate["high"])
-            if estimate is not None and size != told:
-                told = size
-                tell(
-                    f"the whole will have about {estimate['rows']:,} rows, "
-                    f"with {estimate['confidence']:.0%} confidence between {estimate['low']:,} and {estimate['high']:,}"
-                )
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def _size(query: Any) -> str:
+    """The estimate, in words."""
+    estimate = query.estimate_now()
+    if estimate is None:
+        return f"the size of the whole cannot be told: {query.estimate_reason}"
+    return (
+        f"the whole will have about {estimate['rows']:,} rows, "
+        f"with {estimate['confidence']:.0%} confidence between {estimate['low']:,} and {estimate['high']:,}"
+    )
 
 
 def plainly(frames: list[Any], target: Path, say: Say) -> Result:

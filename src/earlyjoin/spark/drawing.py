@@ -100,6 +100,7 @@ class Draws:
         self._jobs, self._account, self._unchanged = jobs, account, unchanged
         self._clock, self._share = clock, share
         self._drawn: list[Drawn | None] = [None, None]
+        self._cells = np.zeros((0, 0), dtype=np.int64)
         self._too_few_files: str | None = None
 
     @property
@@ -130,7 +131,7 @@ class Draws:
         self._drawn = [None, None]
         self._account.clear()
         if self._too_few_files is not None and not stopping():
-            self._count_keys(stopping)
+            self.count_keys(stopping)
 
     # Rounds
 
@@ -188,6 +189,7 @@ class Draws:
                     _count(cells, left.block[i], right.block[j])
                     unseen = fresh_pairs(left.tags[i], right.tags[j])
                     yield from joined_rows(self._plan, (left.rows, right.rows), i[unseen], j[unseen])
+        self._cells = cells
         keys = [drawn.rows.select(places) for drawn, places in zip((left, right), self._pairing.positions, strict=True)]
         self.estimate.update(cells, self._evidence.of((keys[0], keys[1]), (left.block, right.block)))
 
@@ -219,14 +221,13 @@ class Draws:
     def _cells_so_far(self) -> Int64:
         """Matches of the pairs of blocks of all rounds before, and room for those of this one."""
         cells = np.zeros((len(self.chosen[0]), len(self.chosen[1])), dtype=np.int64)
-        before = self.estimate.cells
-        cells[: before.shape[0], : before.shape[1]] = before
+        cells[: self._cells.shape[0], : self._cells.shape[1]] = self._cells
         return cells
 
     # Keys alone
 
-    def _count_keys(self, stopping: Callable[[], bool]) -> None:
-        """Few large files: reading their keys alone costs little. Such blocks tell the size, and give out no rows."""
+    def count_keys(self, stopping: Callable[[], bool]) -> None:
+        """Read the keys of random blocks alone, which costs little also where files are few. They give out no rows."""
         chosen = [self._next(side, COUNTED_BLOCKS) for side in (0, 1)]
         read = self._jobs.together([partial(self._read_keys, side, some) for side, some in enumerate(chosen)])
         (left, left_block), (right, right_block) = read

@@ -209,6 +209,11 @@ class Execution:
             self.counters.results[Phase.ARRIVING] += batch.num_rows
             yield batch
 
+    def count_keys(self) -> None:
+        """Estimate the size from the keys of random blocks, where there are any."""
+        if self.driver_join is None and self.early is not None and self.early.draws is not None:
+            self.early.draws.count_keys(self._stopping)
+
     def look_for(self, more: int) -> None:
         """Let the look go on until it has found so many more rows."""
         self._wanted = more

@@ -32,7 +32,7 @@ from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
 from earlyjoin.spark.targets import Target
 from earlyjoin.spark.types import arrow_schema
-from earlyjoin.spark.writing import Writing
+from earlyjoin.spark.writing import SENT_NBYTES, Writing
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.life import Progress, State
@@ -153,6 +153,22 @@ class Query(RunningQuery):
         if early is None or early.draws is None:
             return "no random blocks were joined yet"
         return early.draws.why_no_estimate
+
+    def estimate_now(self) -> dict[str, Any] | None:
+        """The size of the whole result, told from the keys of random blocks; ``estimate`` has it from then on.
+
+        Reads a few files' key columns and gives out no rows. None where ``estimate_reason`` says why.
+        """
+        with self._stepping:
+            self._check_open()
+            if not self._execution.bulk_started and self.estimate is None:
+                self._start()
+                try:
+                    self._execution.count_keys()
+                except BaseException as error:
+                    if not self._end_after(error):
+                        raise
+        return self.estimate
 
     def head(self, rows: int) -> pa.Table:
         """The first rows, as soon as so many are found. They are only shown: iterating afterwards gives all rows.
@@ -306,12 +322,18 @@ class Query(RunningQuery):
         return explaining.explain(self, self._execution)
 
     def _early_batches(self) -> list[pa.RecordBatch]:
-        """The rest of the early phase."""
+        """The rest of the early phase, as far as the memory has room for it."""
         self._start()
-        batches = []
+        batches, nbytes = [], 0
         for batch in self._execution.early_rows():
             self._watch.count(batch.num_rows)
             batches.append(batch)
+            nbytes += batch.nbytes
+            if nbytes > SENT_NBYTES:
+                raise InputError(
+                    "some rows were taken already, and those that were found beside them are too many to be held here "
+                    "and sent to Spark; make the query again and write all of it, or iterate to the end"
+                )
         return batches
 
     def _everything_again(self) -> None:
