@@ -149,7 +149,8 @@ def test_a_few_rows_of_every_simple_type(spark: Any) -> None:
     """Collected as Python values where they have one meaning: the same as Spark gives as Arrow."""
     frame = spark.sql(
         "SELECT id AS k, cast(id AS tinyint) AS t, cast(id / 3 AS float) AS f, id / 7 AS d, id % 2 = 0 AS b, "
-        "cast(id AS string) AS s, cast(id / 8 AS decimal(12, 3)) AS m, date_add(DATE'2020-02-28', cast(id AS int)) AS y, "
+        "cast(id AS string) AS s, cast(id / 8 AS decimal(12, 3)) AS m, "
+        "date_add(DATE'2020-02-28', cast(id AS int)) AS y, "
         "if(id % 3 = 0, NULL, id) AS n, timestamp_seconds(id) AS z, cast(cast(id AS string) AS binary) AS x "
         "FROM range(20)"
     )
