@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -27,7 +28,7 @@ from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.plans import explained, shuffles
 from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
 from earlyjoin.spark.types import output_batch, output_frame, positional
-from earlyjoin.spark.unchanged import Unchanged
+from earlyjoin.spark.unchanged import Unchanged, local_path
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters, Phase
@@ -36,6 +37,7 @@ _SMALL_INPUT_BYTES = 4 * 2**20
 _COLLECTED_ROWS = 100_000
 """A limit up to this many rows is fetched in one piece."""
 _BROADCASTS = "spark.sql.autoBroadcastJoinThreshold"
+_LIKELY_SENT_NBYTES = 10 * 2**20
 _NAMES = ("left", "right")
 
 
@@ -304,10 +306,13 @@ class Execution:
     def fetch_ahead(self, most: int) -> None:
         """Ask Spark for a few rows of the whole, while its plan is looked at: where no shuffle is needed they will do.
 
-        Planning a join takes as long as a small one itself.
+        Planning a join takes as long as a small one itself. Only where Spark is likely to send a side to every task:
+        jobs that are cancelled leave warnings in its log.
         """
         known = self._early is not None or "_spark_shuffles" in self.__dict__
         if known or most > _COLLECTED_ROWS or not self.options.early or left_to_spark(self.plan) is None:
+            return
+        if self._sends_nothing() or not any(map(_is_small, self._given)):
             return
         self._fetch_ahead(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)
 
@@ -354,9 +359,11 @@ class Execution:
     def _side_to_send(self) -> int | None:
         """The side that is known to be small, unless whoever set Spark up wants none to be sent."""
         sent = self._early.side_to_send() if self._early is not None else None
-        if sent is None or str(self.jobs.session.conf.get(_BROADCASTS)).startswith("-"):
-            return None
-        return sent
+        return None if sent is None or self._sends_nothing() else sent
+
+    def _sends_nothing(self) -> bool:
+        """Has whoever set Spark up switched broadcasts off?"""
+        return str(self.jobs.session.conf.get(_BROADCASTS)).startswith("-")
 
     def _inputs_are_small(self) -> bool:
         """May the result be small?"""
@@ -365,3 +372,10 @@ class Execution:
 
     def _stopping(self) -> bool:
         return self.stop_asked
+
+
+def _is_small(frame: Any) -> bool:
+    """Is it made of few bytes, as far as can be told without a plan?"""
+    files = [local_path(uri) for uri in frame.inputFiles()]
+    here = [file for file in files if file is not None and os.path.exists(file)]
+    return len(here) == len(files) and sum(map(os.path.getsize, here)) <= _LIKELY_SENT_NBYTES

@@ -46,8 +46,8 @@ class Unchanged:
 
     def _stamps(self, paths: list[str]) -> dict[str, Stamp]:
         # Behind Spark Connect files are those of the server, wherever it is.
-        here = [] if self._jobs.connect else [path for path in paths if _local(path) is not None]
-        stamps: dict[str, Stamp] = {path: _stat(_local(path) or "") for path in here}
+        here = [] if self._jobs.connect else [path for path in paths if local_path(path) is not None]
+        stamps: dict[str, Stamp] = {path: _stat(local_path(path) or "") for path in here}
         elsewhere = [path for path in paths if path not in stamps]
         if elsewhere:
             stamps |= self._jobs.tagged(lambda: _listed(self._jobs.session, elsewhere))
@@ -88,7 +88,8 @@ def _one(reader: Any, path: str) -> list[Any]:
     return found
 
 
-def _local(path: str) -> str | None:
+def local_path(path: str) -> str | None:
+    """Where a file of Spark's is on this machine; None when it is elsewhere."""
     parts = urlsplit(path)
     return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
 
@@ -100,4 +101,4 @@ def _plain(path: str) -> str:
 
 
 def _shown(path: str) -> str:
-    return _local(path) or path
+    return local_path(path) or path
