@@ -15,6 +15,7 @@ from typing import Any
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.spark.scans import ROW
+from earlyjoin.spark.session import functions
 from earlyjoin.spark.stretches import Stretches
 
 FIRST_SHARE = 0.1
@@ -25,6 +26,8 @@ SMALL_NBYTES = 2**20
 """Tables of no more than this together are read as a whole, if need be."""
 SENT_NBYTES = 8 * 2**20
 """Of files, behind the filter: what may be sent to every task."""
+PROBED_ROWS = 1_000_000
+"""Of a file, at most."""
 EVIDENCE = 5
 """Rows found that tell how many more there will be."""
 _MARGIN = 1.5
@@ -46,7 +49,8 @@ class Room:
 def probe(frame: Any, side: Stretches) -> None:
     """Find out which part of the rows of its first file pass the filter of a side; runs a job."""
     # Their numbers, not how many: an aggregation would be a shuffle.
-    found = frame.where(side.contains(0, 1)).select(ROW).toArrow().column(0).to_numpy()
+    first = side.contains(0, 1) & (functions().col(ROW) < functions().lit(PROBED_ROWS))
+    found = frame.where(first).select(ROW).toArrow().column(0).to_numpy()
     side.passing = len(found) / (int(found.max()) + 1) if len(found) else 0.0
     side.probed = True
 
@@ -77,8 +81,13 @@ def first_counts(sides: Sequence[Stretches], wanted: int, room: Room, how: JoinT
 def side_to_send(sides: Sequence[Stretches], how: JoinType) -> int | None:
     """The side that is small behind its filter, which Spark cannot know, if its join can send it to every task."""
     may = {JoinType.INNER: (0, 1), JoinType.RIGHT: (0,), JoinType.FULL: ()}.get(how, (1,))
-    small = [at for at in may if sides[at].probed and sides[at].passing * sides[at].nbytes <= SENT_NBYTES]
-    return min(small, key=lambda at: sides[at].passing * sides[at].nbytes, default=None)
+    # No row of the first file passing is no evidence: a filter may follow the order of the files.
+    small = [at for at in may if sides[at].passing and sides[at].probed and _passing_nbytes(sides[at]) <= SENT_NBYTES]
+    return min(small, key=lambda at: _passing_nbytes(sides[at]), default=None)
+
+
+def _passing_nbytes(side: Stretches) -> float:
+    return side.passing * side.nbytes
 
 
 def next_counts(sides: Sequence[Stretches], wanted: int, found: int) -> list[int] | str:

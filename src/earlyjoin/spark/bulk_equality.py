@@ -24,7 +24,7 @@ class SparkJoin:
         self._sides = sides
 
     def explain(self) -> str:
-        return "Spark's own join on the equality, less the pairs of blocks that were joined early"
+        return "Spark's own join on the equality, less the pairs that were joined early"
 
     def rows(self) -> Any:
         how, sides = self._plan.how, [self._sides.left, self._sides.right]

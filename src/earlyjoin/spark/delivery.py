@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from earlyjoin.errors import EarlyJoinError
+from earlyjoin.errors import EarlyJoinError, SourceError
 from earlyjoin.spark.arrow_forms import collected
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.types import output_batch
@@ -54,6 +54,8 @@ class Delivery:
                 try:
                     arrived = self._ready.get(timeout=_LOOK_S)
                 except queue.Empty:
+                    if not thread.is_alive() and self._ready.empty():
+                        raise SourceError("the query was stopped") from None
                     continue
                 if arrived is None:
                     thread.join()

@@ -39,6 +39,7 @@ from earlyjoin.spark.stretches import Stretches
 from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Account
 from earlyjoin.state.clock import Clock
+from earlyjoin.state.sizes import likely_row_nbytes
 
 FIRST_BLOCKS = 4
 GROWTH = 2
@@ -191,7 +192,8 @@ class Draws:
                     yield from joined_rows(self._plan, (left.rows, right.rows), i[unseen], j[unseen])
         self._cells = cells
         keys = [drawn.rows.select(places) for drawn, places in zip((left, right), self._pairing.positions, strict=True)]
-        self.estimate.update(cells, self._evidence.of((keys[0], keys[1]), (left.block, right.block)))
+        if cells.size >= self.estimate.cells.size:  # keys alone may have told more
+            self.estimate.update(cells, self._evidence.of((keys[0], keys[1]), (left.block, right.block)))
 
     def _read_blocks(self, side: int, chosen: list[int]) -> Drawn:
         f, blocks, frame = functions(), self.blocks[side], self._frames[side]
@@ -228,17 +230,24 @@ class Draws:
 
     def count_keys(self, stopping: Callable[[], bool]) -> None:
         """Read the keys of random blocks alone, which costs little also where files are few. They give out no rows."""
+        if self.chosen[0]:
+            return  # the rounds have told, or will
         chosen = [self._next(side, COUNTED_BLOCKS) for side in (0, 1)]
+        if not self._would_fit(chosen, self._key_share):
+            self.estimate.reason = "the memory has no room for the keys of random blocks"
+            return
         read = self._jobs.together([partial(self._read_keys, side, some) for side, some in enumerate(chosen)])
         (left, left_block), (right, right_block) = read
         if not self._book([left, right]):
             self._account.clear()
+            self.estimate.reason = "the memory has no room for the keys of random blocks"
             return
         cells, pairs = np.zeros((len(chosen[0]), len(chosen[1])), dtype=np.int64), 0
         with closing(self._pairing.found_keys(left, right)) as pieces:
             for i, j in pieces:
                 pairs += len(i)
                 if stopping() or pairs > MOST_COUNTED:
+                    self.estimate.reason = "the keys of random blocks match too often to be counted at little cost"
                     break
                 _count(cells, left_block[i], right_block[j])
             else:
@@ -256,9 +265,18 @@ class Draws:
 
     # Memory
 
-    def _would_fit(self, chosen: list[list[int]]) -> bool:
-        """Is there likely to be room for these blocks?"""
-        nbytes = sum(blocks.rows_nbytes(some) for blocks, some in zip(self.blocks, chosen, strict=True))
+    @property
+    def _key_share(self) -> float:
+        """How much of a row its keys are, about."""
+        shares = []
+        for schema, positions in zip(self._plan.schemas, self._pairing.positions, strict=True):
+            keys = pa.schema([schema.field(position) for position in positions])
+            shares.append(likely_row_nbytes(keys) / likely_row_nbytes(schema))
+        return max(shares)
+
+    def _would_fit(self, chosen: list[list[int]], share: float = 1.0) -> bool:
+        """Is there likely to be room for these blocks, or for this share of their columns?"""
+        nbytes = share * sum(blocks.rows_nbytes(some) for blocks, some in zip(self.blocks, chosen, strict=True))
         if not self._account.try_reserve(round(_COPIES * nbytes)):
             return False
         self._account.release(round(_COPIES * nbytes))  # what they really take is booked when they are there

@@ -106,13 +106,8 @@ class Early:
         return tag_column(self._looked(side), self.blocks[side].contains(drawn) if drawn else None)
 
     def tagged_rows(self, side: int) -> Any:
-        """The rows of a side that have a tag; only their files are read."""
-        looked = self._looked(side)
-        holds = [looked] if looked is not None else []
-        if self.draws is not None and self.draws.chosen[side]:
-            holds.append(self.blocks[side].read_filter(self.draws.chosen[side]))
-        condition = holds[0] if len(holds) == 1 else holds[0] | holds[1]
-        return self._frames[side].where(condition)
+        """The rows of a side that have a tag, for joins without random blocks; only their files are read."""
+        return self._frames[side].where(self.look.sides[side].taken_rows())
 
     def _looked(self, side: int) -> Any | None:
         stretches = self.look.sides[side]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
+from earlyjoin.errors import SourceError
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.spark.bulk import Bulk, Sides, choose_bulk, tag_name
 from earlyjoin.spark.bulk_equality import SparkJoin
@@ -19,7 +19,7 @@ from earlyjoin.spark.delivery import Delivery
 from earlyjoin.spark.driver_join import DriverJoin, left_to_spark, too_large
 from earlyjoin.spark.early import Early
 from earlyjoin.spark.exclusion import NO_TAG
-from earlyjoin.spark.few_rows import Ahead, few_rows
+from earlyjoin.spark.few_rows import Ahead
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.keys import spark_alone
 from earlyjoin.spark.looking import FIRST_ROWS
@@ -28,7 +28,7 @@ from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.plans import explained, shuffles
 from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
 from earlyjoin.spark.types import output_batch, output_frame, positional
-from earlyjoin.spark.unchanged import Unchanged, local_path
+from earlyjoin.spark.unchanged import Unchanged, local_files, nbytes_of
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters, Phase
@@ -70,7 +70,7 @@ class Execution:
         """Files that the early phase has read."""
         self._wanted = FIRST_ROWS
         self._whole: Generator[pa.RecordBatch] | None = None
-        self._ahead: Ahead | None = None
+        self._ahead = Ahead(jobs.session, plan.output.schema)
         self.complete = False
         """Was everything given out without a bulk?"""
         self.closed = False
@@ -152,9 +152,8 @@ class Execution:
         """Has Spark's own join to shuffle before its first row? Joins without an equality are taken to."""
         bulk = self._everything
         shuffled = not isinstance(bulk, SparkJoin) or shuffles(self.jobs.tagged(lambda: explained(bulk.rows())))
-        if shuffled and self._ahead is not None:
+        if shuffled:
             self._ahead.cancel()
-            self._ahead = None
         return shuffled
 
     @property
@@ -188,6 +187,11 @@ class Execution:
     def started_driver_join(self) -> DriverJoin | None:
         """The join in the driver, if it has begun."""
         return self._driver_join
+
+    @property
+    def drawing(self) -> bool:
+        """Have random blocks been joined?"""
+        return self._early is not None and self._early.draws is not None and bool(self._early.draws.chosen[0])
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch."""
@@ -243,7 +247,7 @@ class Execution:
 
     def _without_shuffle(self) -> Iterator[pa.RecordBatch]:
         """What is joined in the driver, or looked for there; goes on where an earlier call was left."""
-        if self._whole is None and self._early is None:
+        if self._whole is None:
             self.whole_rows()
         if self._whole is not None:
             self.complete = True
@@ -285,23 +289,23 @@ class Execution:
             self.unchanged.check()
 
     def _few_rows(self, most: int) -> Iterator[pa.RecordBatch]:
-        if self._ahead is None:
-            self._fetch_ahead(self.jobs.tagged(lambda: self.bulk_frame(sent=self._side_to_send())), most)
-        ahead, self._ahead = self._ahead, None
-        assert ahead is not None
-        try:
-            table = ahead.result(self._stopping)
-        except BaseException:
-            ahead.cancel()
-            raise
+        sent = self._side_to_send()
+        table = self._ahead.take(most, self._stopping)
+        if table is None and not self._stopping():
+            table = self._fetched(most, sent)
         self.unchanged.check()
         if table is not None:
             for batch in table.to_batches():
                 yield output_batch(self.plan.output.schema, batch)
 
-    def _fetch_ahead(self, frame: Any, most: int) -> None:
-        schema = self.plan.output.schema
-        self._ahead = Ahead(self.jobs.session, lambda jobs: few_rows(frame, most, schema, connect=jobs.connect))
+    def _fetched(self, most: int, sent: int | None) -> pa.Table | None:
+        self._ahead.start(self.jobs.tagged(partial(self.bulk_frame, sent=sent)), most)
+        try:
+            return self._ahead.take(most, self._stopping)
+        except SourceError:
+            if sent is None or self._stopping():
+                raise
+            return self._fetched(most, None)  # it was not so small after all
 
     def fetch_ahead(self, most: int) -> None:
         """Ask Spark for a few rows of the whole, while its plan is looked at: where no shuffle is needed they will do.
@@ -312,9 +316,8 @@ class Execution:
         known = self._early is not None or "_spark_shuffles" in self.__dict__
         if known or most > _COLLECTED_ROWS or not self.options.early or left_to_spark(self.plan) is None:
             return
-        if self._sends_nothing() or not any(map(_is_small, self._given)):
-            return
-        self._fetch_ahead(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)
+        if self.plan.how is not JoinType.ANTI and not self._sends_nothing() and self._a_side_is_small():
+            self._ahead.start(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)
 
     @cached_property
     def _everything(self) -> Bulk:
@@ -337,8 +340,7 @@ class Execution:
         if not self.closed:
             self.closed = True
             self.jobs.cancel()
-            if self._ahead is not None:
-                self._ahead.cancel()
+            self._ahead.cancel()
             early = self._early.look if self._early is not None else None
             for open_ in (self._early_rows, self._whole, early):
                 if open_ is not None:
@@ -365,6 +367,15 @@ class Execution:
         """Has whoever set Spark up switched broadcasts off?"""
         return str(self.jobs.session.conf.get(_BROADCASTS)).startswith("-")
 
+    def _a_side_is_small(self) -> bool:
+        """Is one of the inputs made of few bytes, as far as can be told without a plan?"""
+        if self.jobs.connect:  # its files are elsewhere
+            return False
+        return any(
+            files is not None and sum(map(nbytes_of, files)) <= _LIKELY_SENT_NBYTES
+            for files in self.jobs.tagged(lambda: [local_files(frame) for frame in self._given])
+        )
+
     def _inputs_are_small(self) -> bool:
         """May the result be small?"""
         sizes = [below.nbytes for below in self.below]
@@ -372,10 +383,3 @@ class Execution:
 
     def _stopping(self) -> bool:
         return self.stop_asked
-
-
-def _is_small(frame: Any) -> bool:
-    """Is it made of few bytes, as far as can be told without a plan?"""
-    files = [local_path(uri) for uri in frame.inputFiles()]
-    here = [file for file in files if file is not None and os.path.exists(file)]
-    return len(here) == len(files) and sum(map(os.path.getsize, here)) <= _LIKELY_SENT_NBYTES

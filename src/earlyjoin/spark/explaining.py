@@ -39,14 +39,14 @@ def _phases(execution: Execution) -> list[tuple[str, str]]:
 def _early(execution: Execution) -> str:
     reason = execution.no_early
     if reason is not None:
-        return f"none: {reason}; the first rows come when the bulk delivers"
+        return f"none: {reason}"
     drawn = ", then random blocks that tell the size" if execution.plan.how is JoinType.INNER else ""
     return f"the first rows of a few files of each side{drawn}, joined in the driver without a shuffle"
 
 
 def _side(execution: Execution, side: int) -> str:
     below = execution.below[side]
-    early = execution.early
+    early = execution.early if execution.driver_join is None else None
     columns = f"{len(execution.plan.schemas[side])} columns"
     return f"{_described(below, None if early is None else early.blocks[side])}, {columns}"
 

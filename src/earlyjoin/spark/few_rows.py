@@ -25,9 +25,12 @@ def few_rows(frame: Any, most: int, schema: pa.Schema, *, connect: bool) -> pa.T
     limited = frame.limit(most)
     if connect or most > MOST_COLLECTED or not all(map(_has_one_meaning, schema.types)):
         return collected(limited)
-    rows = limited.collect()
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    try:
+        rows = limited.collect()
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return collected(limited)  # dates that Python does not have, say
     return pa.table(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
@@ -44,15 +47,47 @@ def _has_one_meaning(type_: pa.DataType) -> bool:
 
 
 class Ahead:
-    """Rows that are fetched in a thread of its own, under a tag of its own, while it is not yet known if they help."""
+    """A few rows that are fetched in a thread and under a tag of their own: they may turn out not to be needed."""
 
-    def __init__(self, session: Any, fetch: Callable[[Jobs], pa.Table]) -> None:
-        self.jobs = Jobs(session)
+    def __init__(self, session: Any, schema: pa.Schema) -> None:
+        self._session, self._schema = session, schema
+        self._fetching: _Fetching | None = None
+
+    def start(self, frame: Any, most: int) -> None:
+        """Begin to fetch so many; whatever was fetched before is given up."""
+        self.cancel()
+        self._fetching = _Fetching(self._session, frame, most, self._schema)
+
+    def take(self, most: int, stopping: Callable[[], bool]) -> pa.Table | None:
+        """The rows, when they are there; None when so many were not asked for, or somebody wants to stop."""
+        fetching = self._fetching
+        if fetching is None or fetching.most != most:
+            self.cancel()
+            return None
+        self._fetching = None
+        try:
+            return fetching.result(stopping)
+        except BaseException:
+            fetching.jobs.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """They are not needed. Does not wait for the end of what runs."""
+        fetching, self._fetching = self._fetching, None
+        if fetching is not None:
+            fetching.jobs.cancel()
+
+
+class _Fetching:
+    """One such thread."""
+
+    def __init__(self, session: Any, frame: Any, most: int, schema: pa.Schema) -> None:
+        self.jobs, self.most = Jobs(session), most
         self._table: pa.Table | None = None
         self._error: EarlyJoinError | None = None
 
         def work() -> None:
-            self._table = fetch(self.jobs)
+            self._table = few_rows(frame, most, schema, connect=self.jobs.connect)
 
         self._thread = self.jobs.thread(work, self._failed)
         self._thread.start()
@@ -61,16 +96,11 @@ class Ahead:
         self._error = error
 
     def result(self, stopping: Callable[[], bool]) -> pa.Table | None:
-        """The rows, when they are there; None when somebody wants to stop before."""
         while self._thread.is_alive():
             if stopping():
-                self.cancel()
+                self.jobs.cancel()
                 return None
             self._thread.join(_LOOK_S)
         if self._error is not None:
             raise self._error
         return self._table
-
-    def cancel(self) -> None:
-        """They are not needed. Does not wait for the end of what runs."""
-        self.jobs.cancel()

@@ -140,6 +140,8 @@ class Look:
             return self._all_of(frame, side, count)
         if stretches.may_repeat and self._repeats(side, count):
             return "a file is read more than once"
+        if stretches.rows * (count - first) > self._most_rows(side):
+            return "the memory is full"
         # The limit changes nothing but that reading stops there.
         return collected(frame.limit(stretches.rows * (count - first)))
 
@@ -153,15 +155,21 @@ class Look:
     def _all_of(self, frame: Any, side: int, count: int) -> pa.Table | str:
         """Whatever comes out of whole files: no more than the memory has room for."""
         stretches, row_nbytes = self.sides[side], likely_row_nbytes(self._plan.schemas[side])
-        limit = self._account.limit
-        most = limit.rows if limit.bytes is None else limit.bytes // (_COPIES * row_nbytes)
-        assert most is not None
+        most = self._most_rows(side)
         cost = stretches.cost_nbytes(count) - stretches.cost_nbytes(stretches.taken)
         # A limit costs a step of its own, so it is asked for only where it may be needed.
         if _EXPANSION * stretches.passing * cost <= most * row_nbytes / 2:
             return collected(frame)
         table = collected(frame.limit(most + 1))
         return table if len(table) <= most else "the memory is full"
+
+    def _most_rows(self, side: int) -> int:
+        """Of a side, in one step: half of what is free, since both are read at once."""
+        limit = self._account.limit
+        if limit.bytes is None:
+            return max(0, (limit.rows or 0) - self._account.rows) // 2
+        row_nbytes = likely_row_nbytes(self._plan.schemas[side])
+        return max(0, limit.bytes - self._account.bytes) // (2 * _COPIES * row_nbytes)
 
     def _accept(self, counts: list[int], fresh: list[pa.Table]) -> bool:
         if not self._account.try_reserve(_COPIES * sum(t.nbytes for t in fresh), sum(map(len, fresh))):

@@ -168,17 +168,19 @@ class Query(RunningQuery):
                 except BaseException as error:
                     if not self._end_after(error):
                         raise
+                if self._execution.stop_asked:
+                    self._end(State.STOPPED)
         return self.estimate
 
     def head(self, rows: int) -> pa.Table:
         """The first rows, as soon as so many are found. They are only shown: iterating afterwards gives all rows.
 
-        A few blocks of both inputs are joined at once, where that is sooner than Spark's own join; the rows that are
+        The beginnings of a few files of both inputs are joined at once, where that is sooner than Spark's own join; the rows that are
         missing then come from that, cut off at so many. So another ``head`` may show other rows.
         """
         if rows < 0:
             raise InputError(f"head needs 0 rows or more, got {rows}")
-        if self._execution.bulk_started:
+        if self._execution.bulk_started or self._execution.drawing:
             return super().head(rows)
         with self._stepping:
             self._check_open()
@@ -188,13 +190,17 @@ class Query(RunningQuery):
                 if not self._end_after(error):
                     raise
                 return pa.Table.from_batches(self._shown, schema=self.schema).slice(0, rows)
+            finally:
+                if self._execution.stop_asked:
+                    self._end(State.STOPPED)
 
     def _looked(self, rows: int) -> pa.Table:
         """So many rows: of the early phase, kept to be given out again, and of Spark's own join, which are not."""
         self._start()
         kept = sum(batch.num_rows for batch in self._shown)
         if kept < rows:
-            self._execution.fetch_ahead(rows - kept)
+            if self._more_shown is None:
+                self._execution.fetch_ahead(rows - kept)
             for batch in self._execution.look_rows(rows - kept):
                 self._watch.count(batch.num_rows)
                 self._shown.append(batch)
@@ -217,7 +223,13 @@ class Query(RunningQuery):
             shown = sum(batch.num_rows for batch in self._shown)
             self._execution.limit = self._watch.rows - shown + rows
             self._execution.look_for(rows - shown)
-        yield from super().limited(rows)
+        try:
+            yield from super().limited(rows)
+        finally:
+            # Left before its end: what Spark was asked for is no more than that, and must not pass for the result.
+            if self._execution.limit is not None and self._execution.bulk_started:
+                self.stop()
+            self._execution.limit = None
 
     def to_df(self) -> Any:
         """The full result as a lazy Spark DataFrame, whatever was given out already.
@@ -342,6 +354,8 @@ class Query(RunningQuery):
             self._running.close()  # type: ignore[attr-defined]
             self._running = None
             self._jobs = self._execution.jobs = Jobs(self._jobs.session)
+            if self._execution.stop_asked:
+                self._jobs.cancel()
         self._shown, self._watch.rows = [], 0
         self._execution.counters.results[Phase.ARRIVING] = self._execution.counters.results[Phase.CLEANUP] = 0
 

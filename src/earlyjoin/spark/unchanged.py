@@ -65,33 +65,52 @@ def _stat(path: str) -> Stamp:
 def _listed(session: Any, paths: list[str]) -> dict[str, Stamp]:
     """The same by a new listing of Spark's; the contents are not read."""
     reader = session.read.format("binaryFile").option("ignoreMissingFiles", "true")
-    stamps: dict[str, Stamp] = dict.fromkeys(paths)
     try:
-        rows = reader.load(paths).selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
+        rows = _rows(reader, [unquote(path) for path in paths])
     except Exception as error:
-        if "PATH_NOT_FOUND" not in str(error) and "FileNotFound" not in str(error):
+        if not _is_missing(error):
             raise
-        rows = [row for path in paths for row in _one(reader, path)]
+        rows = [row for path in paths for row in _one(reader, unquote(path))]
     by_path = {_plain(row["path"]): (int(row["length"]), int(row["time"])) for row in rows}
-    return stamps | {path: by_path.get(_plain(path)) for path in paths}
+    return {path: by_path.get(_plain(path)) for path in paths}
 
 
 def _one(reader: Any, path: str) -> list[Any]:
     try:
-        found: list[Any] = (
-            reader.load(path).selectExpr("path", "length", "unix_micros(modificationTime) AS time").collect()
-        )
+        return _rows(reader, [path])
     except Exception as error:
-        if "PATH_NOT_FOUND" not in str(error) and "FileNotFound" not in str(error):
+        if not _is_missing(error):
             raise
         return []
+
+
+def _rows(reader: Any, paths: list[str]) -> list[Any]:
+    time = "unix_micros(modificationTime) AS time"
+    found: list[Any] = reader.load(paths).selectExpr("path", "length", time).collect()
     return found
+
+
+def _is_missing(error: Exception) -> bool:
+    return "PATH_NOT_FOUND" in str(error) or "FileNotFound" in str(error)
 
 
 def local_path(path: str) -> str | None:
     """Where a file of Spark's is on this machine; None when it is elsewhere."""
     parts = urlsplit(path)
     return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
+
+
+def local_files(frame: Any) -> list[str] | None:
+    """The files of a DataFrame; None when there are none, or they are not all on this machine."""
+    files = [local_path(uri) for uri in frame.inputFiles()]
+    here = [file for file in files if file is not None and os.path.exists(file)]
+    return here if here and len(here) == len(files) else None
+
+
+def nbytes_of(file: str) -> int:
+    """The size of a file; 0 when it has gone."""
+    stamp = _stat(file)
+    return stamp[0] if stamp is not None else 0
 
 
 def _plain(path: str) -> str:

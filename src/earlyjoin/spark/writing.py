@@ -69,7 +69,9 @@ class Writing:
         frame = self._jobs.tagged(lambda: self._restored(execution.bulk_frame()))
         if early:
             frame = self.sent(pa.Table.from_batches(early)).union(frame)
+        execution.unchanged.check()
         written = sinks.write(frame, self.target, self._jobs)
+        execution.unchanged.check()
         execution.counters.results[Phase.CLEANUP] += written - sum(batch.num_rows for batch in early)
         return written
 

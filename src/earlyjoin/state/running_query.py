@@ -190,9 +190,9 @@ class RunningQuery(ABC):
 
     def _next(self, most: int | None = None) -> pa.RecordBatch | None:
         """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
-        if self._shown:
-            return self._shown.pop(0).slice(0, most)
         with self._stepping:
+            if self._shown:
+                return self._shown.pop(0).slice(0, most)
             return self._step(most) if self.state in (State.NEW, State.RUNNING) else None
 
     def _step(self, most: int | None) -> pa.RecordBatch | None:
