@@ -175,8 +175,8 @@ class Query(RunningQuery):
     def head(self, rows: int) -> pa.Table:
         """The first rows, as soon as so many are found. They are only shown: iterating afterwards gives all rows.
 
-        The beginnings of a few files of both inputs are joined at once, where that is sooner than Spark's own join; the rows that are
-        missing then come from that, cut off at so many. So another ``head`` may show other rows.
+        The beginnings of a few files of both inputs are joined at once, where that is sooner than Spark's own join; the
+        rows that are missing then come from that, cut off at so many. So another ``head`` may show other rows.
         """
         if rows < 0:
             raise InputError(f"head needs 0 rows or more, got {rows}")
