@@ -33,7 +33,7 @@ from earlyjoin.spark.stretches import Stretches
 from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import Clock
-from earlyjoin.state.sizes import likely_row_nbytes
+from earlyjoin.state.sizes import likely_row_nbytes, wide_row_nbytes
 
 LEAST_ROWS, MOST_ROWS = 30_000, 150_000
 """Of a side, for the first step of the look."""
@@ -129,7 +129,7 @@ def _room(plan: Plan, budget: Budget) -> Room:
     for schema in plan.schemas:
         rows = DENSE_ROWS if dense else MOST_ROWS
         if budget.limit.bytes is not None:
-            rows = min(rows, int(_MEMORY_SHARE * budget.limit.bytes / likely_row_nbytes(schema)))
+            rows = min(rows, int(_MEMORY_SHARE * budget.limit.bytes / wide_row_nbytes(schema)))
         elif budget.limit.rows is not None:
             rows = min(rows, budget.limit.rows // 3)
         most.append(max(1, rows))

@@ -34,7 +34,7 @@ from earlyjoin.spark.scans import FILE
 from earlyjoin.spark.stretches import Stretches
 from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Account
-from earlyjoin.state.sizes import likely_row_nbytes
+from earlyjoin.state.sizes import wide_row_nbytes
 
 FIRST_ROWS = 1000
 """Rows that are looked for when nobody says how many."""
@@ -154,7 +154,7 @@ class Look:
 
     def _all_of(self, frame: Any, side: int, count: int) -> pa.Table | str:
         """Whatever comes out of whole files: no more than the memory has room for."""
-        stretches, row_nbytes = self.sides[side], likely_row_nbytes(self._plan.schemas[side])
+        stretches, row_nbytes = self.sides[side], self._row_nbytes(side)
         most = self._most_rows(side)
         cost = stretches.cost_nbytes(count) - stretches.cost_nbytes(stretches.taken)
         # A limit costs a step of its own, so it is asked for only where it may be needed.
@@ -168,8 +168,12 @@ class Look:
         limit = self._account.limit
         if limit.bytes is None:
             return max(0, (limit.rows or 0) - self._account.rows) // 2
-        row_nbytes = likely_row_nbytes(self._plan.schemas[side])
-        return max(0, limit.bytes - self._account.bytes) // (2 * _COPIES * row_nbytes)
+        return max(0, limit.bytes - self._account.bytes) // (2 * _COPIES * self._row_nbytes(side))
+
+    def _row_nbytes(self, side: int) -> int:
+        """Of those that were read; before, more than most have."""
+        table = self._tables[side]
+        return 1 + table.nbytes // len(table) if len(table) else wide_row_nbytes(self._plan.schemas[side])
 
     def _accept(self, counts: list[int], fresh: list[pa.Table]) -> bool:
         if not self._account.try_reserve(_COPIES * sum(t.nbytes for t in fresh), sum(map(len, fresh))):

@@ -12,7 +12,7 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.choice import choose
 from earlyjoin.algorithms.output import OutputColumn, OutputSchema
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.protocol import Context, Plan, Step
+from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS, Context, Plan, Step
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Budget
@@ -22,6 +22,8 @@ _ROWS = ("\0row_left", "\0row_right")
 _SUFFIXES = ("\0left", "\0right")
 _NOTHING: tuple[Int64, Int64] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 """A step that found nothing: whoever takes the pairs may stop there too."""
+_PIECE_SHARE = 512
+"""Bytes of memory for each pair of a piece."""
 _ARRIVING_ROWS = 16384
 """Rows handed to the operator at once: the first pairs come after the first of them, not after all."""
 
@@ -57,7 +59,8 @@ class Pairing:
         tables = (left, right)
         algorithm = choose(self._plan, self._budget.limit, sum(t.nbytes for t in tables), sum(map(len, tables))).name
         spill = SpillDirectory()
-        operator = registry.create(algorithm, self._plan, Context(budget=self._budget, spill=spill))
+        context = Context(budget=self._budget, spill=spill, output_rows=self._output_rows())
+        operator = registry.create(algorithm, self._plan, context)
         try:
             arriving = (
                 operator.arrive(side, batch) for side, table in enumerate(tables) for batch in self._keys(side, table)
@@ -72,6 +75,13 @@ class Pairing:
         finally:
             operator.close()
             spill.close()
+
+    def _output_rows(self) -> int:
+        """Pairs in a piece: their numbers are to take a small part of the memory."""
+        limit = self._budget.limit
+        if limit.bytes is None:
+            return DEFAULT_OUTPUT_ROWS
+        return int(np.clip(limit.bytes / _PIECE_SHARE, 64, DEFAULT_OUTPUT_ROWS))
 
     def _key_schema(self, plan: Plan, side: int) -> pa.Schema:
         fields = [plan.schemas[side].field(position) for position in self.positions[side]]

@@ -76,6 +76,19 @@ def likely_row_nbytes(schema: pa.Schema) -> int:
     return int(max(1, sum(sizes)))
 
 
+def wide_row_nbytes(schema: pa.Schema) -> int:
+    """A row that is wider than most of its schema: what to be prepared for before any has been seen."""
+    flexible = sum(1 for field in schema if not _has_fixed_width(field.type))
+    return likely_row_nbytes(schema) + 1024 * flexible
+
+
+def _has_fixed_width(type_: pa.DataType) -> bool:
+    try:
+        return bool(type_.bit_width)
+    except ValueError:
+        return False
+
+
 def value_sizes(values: pa.Array) -> npt.NDArray[np.int64] | int:
     """Bytes that each value will take in an output; one number, the average, for types that are not measured."""
     type_ = values.type
