@@ -235,6 +235,60 @@ def test_a_path_read_twice(spark: Any, paths: tuple[str, str], how: Any, part: b
         assert len(query.to_arrow()) == on_one_column
 
 
+def test_a_file_read_twice_beside_an_empty_one(spark: Any, tmp_path: Path) -> None:
+    """The file without rows has no beginning, which must not make up for the second beginning of the other."""
+    twice = in_files(numbered(4000, KEYS, "a", 0), tmp_path / "m", 1)
+    empty = in_files(numbered(0, KEYS, "a", 0), tmp_path / "e", 1)
+    right = spark.read.parquet(in_files(numbered(ROWS, KEYS, "b", 1), tmp_path / "b", 4))
+    left = spark.read.parquet(twice, twice, empty)
+    for seed in range(3):
+        query = Query(left, right, ej.equal("k"), SparkOptions(seed=seed, early_share=0))
+        query.head(3000)
+        assert len(query.to_arrow()) == left.join(right, left.k == right.k).count()
+
+
+@pytest.mark.parametrize("where", ["true", "k % 1000 >= 0"])
+def test_long_texts_do_not_fill_a_small_memory(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr(early, "LEAST_ROWS", 30_000)
+    monkeypatch.setattr(early, "MOST_ROWS", 30_000)
+    table = pa.table({"k": np.arange(20_000), "text": ["x" * 5000] * 20_000})
+    frame = spark.read.parquet(in_files(table, tmp_path / "long", 1)).where(where)
+    spark.range(10).toArrow()
+    with most_memory_mb(16 + 64), ej.join(frame, frame, on="k", memory="16MB") as query:
+        assert len(query.head(10)) == 10
+
+
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_a_memory_of_a_megabyte(spark: Any, paths: tuple[str, str], how: Any) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    query = ej.join(*frames, on="k", how=how, memory="1MB")
+    assert len(query.head(10)) == 10
+    assert multiset(query.to_arrow()) == multiset(plain(*frames, how))
+
+
+def test_a_limit_that_is_left_early_does_not_cut_the_rest(spark: Any, paths: tuple[str, str]) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    whole = len(plain(*frames, "inner"))
+    query = ej.join(*frames, on="k")
+    some = query.limited(10)
+    taken = next(some).num_rows
+    some.close()
+    assert taken + len(query.to_arrow()) == whole
+
+
+def test_the_size_is_asked_for_in_the_middle(spark: Any, paths: tuple[str, str]) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    query = Query(*frames, ej.equal("k"), SparkOptions(early_share=float("inf")))
+    rows = 0
+    for batch in query:
+        rows += batch.num_rows
+        query.estimate_now()
+        query.explain()
+    assert rows == len(plain(*frames, "inner"))
+
+
 def rewritten(path: Path, table: pa.Table) -> None:
     """Another file of the same name and about the same size."""
     pq.write_table(table, path.with_suffix(".new"))

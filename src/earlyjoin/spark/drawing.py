@@ -14,6 +14,7 @@ of random blocks are read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from earlyjoin.spark.stretches import Stretches
 from earlyjoin.spark.unchanged import Unchanged
 from earlyjoin.state.budget import Account
 from earlyjoin.state.clock import Clock
-from earlyjoin.state.sizes import likely_row_nbytes
+from earlyjoin.state.sizes import likely_row_nbytes, wide_row_nbytes
 
 FIRST_BLOCKS = 4
 GROWTH = 2
@@ -53,6 +54,8 @@ MOST_SHARE = 0.4
 """A first round that has to read more of the files than this costs too much, unless they are small."""
 SMALL_BYTES = 32 * 2**20
 _BLOCK = "\0block"
+_LIMIT_FROM = 50
+"""How many times as large as rows are likely to be the free memory is, where none of them are counted off."""
 _COPIES = 3
 """Rows as Spark sends them, in one piece, and what comes of them."""
 
@@ -160,7 +163,8 @@ class Draws:
         if not self._would_fit(chosen):
             return None
         fresh = self._jobs.together([partial(self._read_blocks, side, some) for side, some in enumerate(chosen)])
-        if not self._book([drawn.rows for drawn in fresh]):
+        too_many = any(len(drawn.rows) > self._most_rows(side) for side, drawn in enumerate(fresh))
+        if too_many or not self._book([drawn.rows for drawn in fresh]):
             return None
         return self._join_round(chosen, fresh, stopping)
 
@@ -206,6 +210,8 @@ class Draws:
         read = frame.where(blocks.read_filter(chosen)).select(
             "*", blocks.number(chosen).alias(_BLOCK), seen.cast("tinyint").alias(tag_name(side))
         )
+        if _LIMIT_FROM * blocks.rows_nbytes(chosen) > self._free_nbytes:  # rows may be far larger than their files
+            read = read.limit(self._most_rows(side) + 1)
         table = collected(read).combine_chunks()
         return Drawn(
             table.select(range(width)),
@@ -264,6 +270,18 @@ class Draws:
         return table.select(range(len(names))), self._places(side, chosen, table.column(len(names)))
 
     # Memory
+
+    @property
+    def _free_nbytes(self) -> float:
+        limit = self._account.limit.bytes
+        return math.inf if limit is None else float(limit - self._account.bytes)
+
+    def _most_rows(self, side: int) -> int:
+        """Of a side, in one round: half of what is free, since both are read at once."""
+        limit = self._account.limit
+        if limit.bytes is None:
+            return max(0, (limit.rows or 0) - self._account.rows) // 2
+        return int(self._free_nbytes / (2 * _COPIES * wide_row_nbytes(self._plan.schemas[side])))
 
     @property
     def _key_share(self) -> float:

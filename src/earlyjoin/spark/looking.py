@@ -150,7 +150,8 @@ class Look:
         stretches = self.sides[side]
         first = stretches.taken
         beginnings = self._frames[side].where(stretches.beginnings(first, count)).select(FILE)
-        return int(beginnings.count()) > len(stretches.paths(first, count))
+        files = [row[0] for row in beginnings.collect()]  # those without rows have no beginning
+        return len(set(files)) < len(files)
 
     def _all_of(self, frame: Any, side: int, count: int) -> pa.Table | str:
         """Whatever comes out of whole files: no more than the memory has room for."""
