@@ -37,8 +37,8 @@ query = ej.join(frames[0].where("a < 1500"), frames[1], on="k")
 told["head"] = query.head(20).num_rows
 told["written"] = query.write(target)
 told["band"] = len(ej.join(*frames, on=ej.band("k", eps=1)).head(100))
-from earlyjoin.spark import execution
-execution.COLLECTED_BYTES = 0
+from earlyjoin.spark import delivery
+delivery.COLLECTED_NBYTES = 0
 query = ej.join(*frames, on="k")
 told["first"] = next(iter(query)).num_rows
 query.stop()
@@ -57,7 +57,7 @@ print(json.dumps(told))
 def test_connect(tmp_path: Path) -> None:
     left, right = numbered(3000, 2000, "a", 1), numbered(2000, 2500, "b", 2)
     paths = [in_files(left, tmp_path / "left", 6), in_files(right, tmp_path / "right", 5)]
-    settings = {k: v for k, v in spark_settings().items() if k.startswith("spark.sql.s")}
+    settings = {k: v for k, v in spark_settings().items() if k.startswith(("spark.sql.s", "spark.sql.auto"))}
     argument = json.dumps([*paths, str(tmp_path / "out.parquet"), settings, HOWS])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, argument],

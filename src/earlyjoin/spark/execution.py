@@ -98,7 +98,7 @@ class Execution:
     def planned(self) -> list[Planned | Computed]:
         """The same as far as the plans tell, which is sooner known."""
         if self._planned is None:
-            self._planned = self.jobs.together([partial(look, frame) for frame in self._given])
+            self._planned = [self.jobs.tagged(partial(look, frame)) for frame in self._given]
         return self._planned
 
     @property

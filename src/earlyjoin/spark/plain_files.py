@@ -64,7 +64,7 @@ def read_files(paths: Sequence[Path], schema: pa.Schema, account: Account, copie
                     return None
                 batches += _unpacked(file, schema, account, copies)
         return pa.Table.from_batches(batches, schema).combine_chunks()
-    except (OSError, pa.ArrowException):  # Spark will find it too, and say so as it is set up to
+    except (OSError, UnicodeError, pa.ArrowException):  # Spark will find it too, and say so as it is set up to
         return None
 
 

@@ -223,13 +223,7 @@ class Query(RunningQuery):
             shown = sum(batch.num_rows for batch in self._shown)
             self._execution.limit = self._watch.rows - shown + rows
             self._execution.look_for(rows - shown)
-        try:
-            yield from super().limited(rows)
-        finally:
-            # Left before its end: what Spark was asked for is no more than that, and must not pass for the result.
-            if self._execution.limit is not None and self._execution.bulk_started:
-                self.stop()
-            self._execution.limit = None
+        yield from super().limited(rows)
 
     def to_df(self) -> Any:
         """The full result as a lazy Spark DataFrame, whatever was given out already.

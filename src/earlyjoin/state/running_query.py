@@ -124,17 +124,20 @@ class RunningQuery(ABC):
 
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """Like iterating, but stops the query once so many rows were given out."""
-        left = rows
         self._check_open()
-        while left is None or left > 0:
-            batch = self._next(left)
-            if batch is None:
-                self._given_out = True
-                return
-            if left is not None:
-                left -= batch.num_rows
-            yield batch
-        self.stop()
+        left = rows
+        try:
+            while left is None or left > 0:
+                batch = self._next(left)
+                if batch is None:
+                    self._given_out = True
+                    return
+                if left is not None:
+                    left -= batch.num_rows
+                yield batch
+        finally:
+            if rows is not None:  # also when it is left before: the last batch may have been cut off
+                self.stop()
 
     def interrupt(self) -> None:
         """Ask the query to stop, and return at once: whoever iterates sees its end soon, also when it waits for input.
