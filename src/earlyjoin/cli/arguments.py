@@ -6,10 +6,9 @@ import argparse
 from typing import NoReturn
 
 from earlyjoin import __version__
-from earlyjoin.algorithms.join_types import JoinType
-from earlyjoin.errors import InputError
 
 EXIT_DONE, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+_JOIN_TYPES = ("inner", "left", "right", "full", "semi", "anti")
 
 _DESCRIPTION = """\
 Joins data while it is still arriving: the first rows at once, every row exactly
@@ -22,8 +21,8 @@ examples:
   earlyjoin join trades.csv quotes.csv --on symbol --band time:5s --limit 1000
 
 exit codes: 0 done, 1 failed, 2 bad arguments or input, 130 interrupted (what was
-found is kept and valid, but for directories of Spark). EARLYJOIN_DEBUG=1 in the environment adds a traceback
-to errors."""
+found is kept and valid, but for directories of Spark). EARLYJOIN_DEBUG=1 in the
+environment adds a traceback to errors."""
 
 _BENCH = "Runs the same work here and in other engines, in turns, and prints medians and their ratios."
 
@@ -171,8 +170,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     add("--intersect", action="append", metavar="RECT=RECT", help="rectangles x1,y1,x2,y2 that intersect")
     add("--near", action="append", metavar="X,Y=X,Y:EPS", help="points at most EPS apart, in any number of columns")
     add("--null-safe", action="store_true", help="--on: null equals null")
-    how = ", ".join(JoinType)
-    text = f"{how} (default inner); Spark's other names too, such as left_outer"
+    text = f"{', '.join(_JOIN_TYPES)} (default inner); Spark's other names too, such as left_outer"
     add("--how", type=_join_type, default="inner", metavar="TYPE", help=text)
 
 
@@ -239,6 +237,12 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _join_type(text: str) -> str:
+    if text in _JOIN_TYPES:
+        return text
+    # Imported here: help and other errors of arguments come without loading the kernels.
+    from earlyjoin.algorithms.join_types import JoinType
+    from earlyjoin.errors import InputError
+
     try:
         return JoinType.named(text).value
     except InputError as error:

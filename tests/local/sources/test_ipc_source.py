@@ -59,13 +59,13 @@ def test_not_arrow(tmp_path: Path) -> None:
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
 def test_breaks_in_the_middle(tmp_path: Path, new: Callable[..., object]) -> None:
     path = write(tmp_path / "a.arrow", new=new)
-    source = open_source(path, name="left")
     content = path.read_bytes()
     if new is pa.ipc.new_stream:
         path.write_bytes(content[: len(content) // 2])
     else:  # the footer stays, what it points to does not
         middle = len(content) // 2
         path.write_bytes(content[:middle] + b"\xff" * 2000 + content[middle + 2000 :])
+    source = open_source(path, name="left")
     with pytest.raises(InputError, match=r"a.arrow: the Arrow IPC content is broken: "):
         list(source.batches(BatchRows()))
 
