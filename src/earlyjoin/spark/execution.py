@@ -86,12 +86,10 @@ class Execution:
     def below(self) -> list[Below]:
         """What each input is made of; looked up once, and only when it is asked for."""
         if self._below is None:
-            self._below = self.jobs.together(
-                [
-                    partial(with_blocks, frame, planned)
-                    for frame, planned in zip(self._frames, self.planned, strict=True)
-                ]
-            )
+            self._below = [
+                self.jobs.tagged(partial(with_blocks, frame, planned))
+                for frame, planned in zip(self._frames, self.planned, strict=True)
+            ]
         return self._below
 
     @property
