@@ -42,12 +42,3 @@ class SparkJoin:
         assert self._sides.early_right is not None
         partners = functions().broadcast(self._sides.early_right())
         return left.join(partners, column_condition(self._plan) & given_early(), "left_anti")
-
-
-class NestedLoopJoin(SparkJoin):
-    """The same for conditions without an equality: Spark compares every pair of rows."""
-
-    name = "Spark's nested loop"
-
-    def explain(self) -> str:
-        return "Spark's own join without an equality: every pair of rows is compared"

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, SourceError
-from earlyjoin.spark.arrow_forms import collected
+from earlyjoin.spark.arrow_forms import collected, packing
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.types import output_batch
-from earlyjoin.state.sizes import likely_row_nbytes
+from earlyjoin.state.sizes import wide_row_nbytes
 
 COLLECTED_NBYTES = 16 * 2**20
 """Results up to about this size are fetched in one piece."""
@@ -97,7 +97,7 @@ class Delivery:
 
     def _collected(self) -> Iterator[pa.RecordBatch]:
         """A result that may be small: so many rows are fetched, and all of it otherwise if there are more."""
-        most = max(1, COLLECTED_NBYTES // likely_row_nbytes(self._schema))
+        most = max(1, COLLECTED_NBYTES // wide_row_nbytes(self._schema))
         table = collected(self._frame.limit(most + 1))
         if len(table) <= most:
             yield from table.to_batches(max_chunksize=65536)
@@ -106,21 +106,6 @@ class Delivery:
             yield from self._streamed()
 
     def _streamed(self) -> Iterator[pa.RecordBatch]:
-        packed = self._frame.mapInArrow(_packing(), "message binary")
+        packed = self._frame.mapInArrow(packing(), "message binary")
         for row in packed.toLocalIterator(prefetchPartitions=True):
             yield from pa.ipc.open_stream(row[0])
-
-
-def _packing() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # A function inside a function travels as code: executors need Arrow, and nothing of this package.
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow
-
-        for batch in batches:
-            message = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(message, batch.schema) as writer:
-                writer.write_batch(batch)
-            packed = pyarrow.array([message.getvalue().to_pybytes()], pyarrow.binary())
-            yield pyarrow.RecordBatch.from_arrays([packed], ["message"])
-
-    return pack

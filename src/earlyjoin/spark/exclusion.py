@@ -27,8 +27,6 @@ from earlyjoin.spark.session import functions
 
 LEFT_TAG, RIGHT_TAG = "l_tag", "r_tag"
 NO_TAG = 0
-MOST_BITS = 7
-"""A tag is a tinyint, never negative."""
 
 Tags = npt.NDArray[np.int8]
 

@@ -1,4 +1,4 @@
-"""One run of a join on Spark: what is below the inputs, early phase, bulk; made together and closed together."""
+"""One run of a join on Spark: what is below the inputs, early phase, bulk; made when needed, closed together."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ from earlyjoin.spark.unchanged import Unchanged, local_files, nbytes_of
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters, Phase
+from earlyjoin.state.sizes import wide_row_nbytes
 
 _SMALL_INPUT_BYTES = 4 * 2**20
 _COLLECTED_ROWS = 100_000
-"""A limit up to this many rows is fetched in one piece."""
+"""A limit up to this many rows is fetched in one piece, where the memory has room for them."""
+_ALWAYS_FEW = 2_000
 _BROADCASTS = "spark.sql.autoBroadcastJoinThreshold"
 _LIKELY_SENT_NBYTES = 10 * 2**20
 _NAMES = ("left", "right")
@@ -147,7 +149,7 @@ class Execution:
 
     @cached_property
     def _spark_shuffles(self) -> bool:
-        """Has Spark's own join to shuffle before its first row? Joins without an equality are taken to."""
+        """Must Spark's own join shuffle before its first row? Joins without an equality are taken to."""
         bulk = self._everything
         shuffled = not isinstance(bulk, SparkJoin) or shuffles(self.jobs.tagged(lambda: explained(bulk.rows())))
         if shuffled:
@@ -269,7 +271,7 @@ class Execution:
 
     def bulk_batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
         """The rows that the early phase has not given out, or ``most`` of them; the files must be what they were."""
-        if most is not None and most <= _COLLECTED_ROWS:
+        if most is not None and self._are_few(most):
             yield from self._few_rows(most)
             return
         frame = self.jobs.tagged(self.bulk_frame)
@@ -285,6 +287,12 @@ class Execution:
             yield batch
         if not self._stopping():
             self.unchanged.check()
+
+    def _are_few(self, rows: int) -> bool:
+        """May so many be fetched in one piece? A part of the memory must have room for them."""
+        limit = self.budget.limit.bytes
+        most = _COLLECTED_ROWS if limit is None else limit // 4 // wide_row_nbytes(self.plan.output.schema)
+        return rows <= max(_ALWAYS_FEW, min(_COLLECTED_ROWS, most))
 
     def _few_rows(self, most: int) -> Iterator[pa.RecordBatch]:
         sent = self._side_to_send()
@@ -312,7 +320,7 @@ class Execution:
         jobs that are cancelled leave warnings in its log.
         """
         known = self._early is not None or "_spark_shuffles" in self.__dict__
-        if known or most > _COLLECTED_ROWS or not self.options.early or left_to_spark(self.plan) is None:
+        if known or not self._are_few(most) or not self.options.early or left_to_spark(self.plan) is None:
             return
         if self.plan.how is not JoinType.ANTI and not self._sends_nothing() and self._a_side_is_small():
             self._ahead.start(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)

@@ -20,7 +20,7 @@ FORMATS = {
     ".ndjson": "json",
     ".orc": "orc",
 }
-"""What Spark reads, by the end of the name."""
+"""What Spark reads and writes, by the end of the name."""
 _NAMES = ("left", "right")
 
 

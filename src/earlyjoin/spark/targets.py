@@ -12,19 +12,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from earlyjoin.errors import InputError
+from earlyjoin.spark.inputs import FORMATS
 from earlyjoin.spark.session import session_of
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".orc": "orc",
-}
-"""What the end of a name tells."""
 DEFAULT_FORMAT = "parquet"
 MODES = ("error", "overwrite", "append", "ignore")
 _LOCATION = re.compile(r"Location: \w+(?:\(\d+ paths\))?\[([^\]]*)\]")
