@@ -18,7 +18,6 @@ from earlyjoin.local.sinks import check_target as check_file
 from earlyjoin.local.sources.paths import find_files
 from earlyjoin.spark.inputs import FORMATS, format_of
 from earlyjoin.spark.session import INSTALL, missing_java
-from earlyjoin.spark.targets import FORMATS as DIRECTORIES
 from earlyjoin.spark.targets import Target
 from earlyjoin.state.budget import format_bytes
 
@@ -116,7 +115,7 @@ def writes_directory(options: argparse.Namespace) -> bool:
     if options.output is None or options.limit is not None:
         return False
     ending = Path(options.output.rstrip("/")).suffix.lower()
-    return not ending or ending in DIRECTORIES
+    return not ending or ending in FORMATS
 
 
 class SparkDirectory(Output):
