@@ -14,6 +14,7 @@ SAYS = {
     "band_join.py": "A 10.0 9.9\n",
     "three_inputs.py": "6,000 minutes with all three",
     "slow_sources.py": "rows from (20000, 20000) rows read",
+    "into_other_libraries.py": "25 pairs, 4 rows kept on the left",
     "pause_and_resume.py": "250,000 in all",
 }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from earlyjoin.algorithms.aggregates import avg, count
     from earlyjoin.algorithms.aggregates import sum as sum
     from earlyjoin.algorithms.registry import names as algorithms
-    from earlyjoin.api import join, multi_join, resume
+    from earlyjoin.api import join, multi_join, resume, source
     from earlyjoin.errors import (
         BudgetExceeded,
         EarlyJoinError,
@@ -67,6 +67,7 @@ __all__ = [
     "not_equal",
     "overlaps",
     "resume",
+    "source",
     "sum",
     "where",
 ]
@@ -76,6 +77,7 @@ _HOMES = {
     "join": "earlyjoin.api",
     "multi_join": "earlyjoin.api",
     "resume": "earlyjoin.api",
+    "source": "earlyjoin.api",
     **dict.fromkeys(("avg", "count", "sum"), "earlyjoin.algorithms.aggregates"),
 }
 """Where a name lives; errors are written in capitals, and all the rest are predicates."""

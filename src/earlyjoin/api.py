@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from earlyjoin.algorithms.aggregates import AggregateOf
+from earlyjoin.algorithms.join_types import is_cross
 from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.errors import InputError
@@ -14,9 +15,10 @@ from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.local.options import Driving, JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.resuming import resume as _resume
-from earlyjoin.local.sources import open_source
-from earlyjoin.predicates import equal
-from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.local.sources import Source, open_source
+from earlyjoin.predicates.arguments import On, Where, condition_from
+from earlyjoin.predicates.columns import Names
+from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiOn, multi_equal
 from earlyjoin.spark.session import is_dataframe
 from earlyjoin.state.budget import MemoryLimit
@@ -25,7 +27,6 @@ from earlyjoin.state.clock import Clock
 if TYPE_CHECKING:
     from earlyjoin.spark.query import Query as SparkQuery
 
-On = str | Condition | Sequence["str | tuple[str, str] | Condition"]
 Engine = Literal["auto", "local", "spark"]
 _WAIT_MS = 25.0
 
@@ -33,8 +34,11 @@ _WAIT_MS = 25.0
 def join(
     left: Any,
     right: Any,
-    on: On,
+    on: On | None = None,
     *,
+    left_on: Names | None = None,
+    right_on: Names | None = None,
+    where: Where | Sequence[Where] | None = None,
     how: str = "inner",
     algorithm: str = "auto",
     options: GivenOptions = None,
@@ -55,11 +59,18 @@ def join(
     """Join two inputs while they arrive.
 
     ``left`` and ``right`` are paths (files, directories, globs of Parquet, CSV, Arrow IPC or JSON lines), Arrow,
-    pandas or Polars tables, or iterators of batches. ``on`` is a column name, a list of names or of (left, right)
-    pairs, or a predicate such as ``equal("a") & band("t", eps=5)``. Nothing is read before the result is asked for.
+    pandas or Polars tables, or iterators of batches; :func:`source` gives them options. ``on`` is a column name, a list
+    of names or of (left, right) pairs, or a predicate such as ``equal("a") & band("t", eps=5)``. Columns of different
+    names may also be given as ``left_on="id", right_on="order_id"``, or as two lists. Nothing is read before the result
+    is asked for.
+
+    ``where`` says more about the pairs that match: a text such as ``"left.price > 10"``, ``"a < b or kind = 'x'"``, an
+    Arrow expression over the joined row, or a list of these, all of which must hold (see :func:`earlyjoin.where`). It
+    is part of the condition, as in SQL's ``ON``: rows that an outer join keeps are there without a match.
 
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
-    ``how`` is inner, left, right, full, semi or anti, in any of Spark's spellings ("left_outer", "OUTER").
+    ``how`` is inner, left, right, full, semi or anti, in any of the spellings of Spark, pandas and Polars
+    ("left_outer", "OUTER"), or cross: every row with every row, without a condition.
     ``algorithm`` is "auto" or a name from ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name:
     ``{"fan_in": 4}``; ``earlyjoin algorithms`` lists them.
 
@@ -78,6 +89,7 @@ def join(
     >>> join(orders, prices, on="item").to_arrow().sort_by("id").to_pydict()
     {'id': [1, 2], 'item': ['pen', 'ink'], 'price': [2, 5]}
     """
+    condition = condition_from(on, left_on, right_on, where, cross=is_cross(how))
     if _on_spark(engine, left, right):
         _refuse_local_options(
             algorithm=(algorithm, "auto"),
@@ -90,7 +102,7 @@ def join(
             wait_ms=(wait_ms, _WAIT_MS),
             batch_rows=(batch_rows, DEFAULT_OUTPUT_ROWS),
         )
-        query = _join_on_spark(left, right, condition_of(on), how, memory, suffixes, seed, clock, master)
+        query = _join_on_spark(left, right, condition, how, memory, suffixes, seed, clock, master)
         return cast(Query, query)
     if master is not None:
         raise InputError(f"master={master!r} is for Spark; add engine='spark', or leave it out")
@@ -110,7 +122,29 @@ def join(
         estimator=estimator,
         operator=options,
     )
-    return Query(sources, condition_of(on), how_to_run, clock=clock)
+    return Query(sources, condition, how_to_run, clock=clock)
+
+
+def source(
+    data: Any,
+    *,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    types: Mapping[str, object] | None = None,
+) -> Source:
+    """An input with options of its own, for ``join``, ``multi_join`` and ``resume``.
+
+    ``format`` ("parquet", "csv", "arrow", "json") is for files and pipes whose name does not tell it; ``columns`` reads
+    only these; ``delimiter`` is for CSV; ``types`` gives Arrow types, or their names, of columns in CSV and JSON lines.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "towns.csv"
+    >>> _ = path.write_text("id;zip\\n1;01234\\n")
+    >>> source(path, delimiter=";", types={"zip": "string"}).schema.names
+    ['id', 'zip']
+    """
+    return open_source(data, name="input", format=format, columns=columns, delimiter=delimiter, types=types)
 
 
 def multi_join(
@@ -192,27 +226,6 @@ def resume(
     """
     given = {"left": left, "right": right} | dict(inputs or {})
     return _resume(directory, given, spill_directory=spill_directory)
-
-
-def condition_of(on: On) -> Condition:
-    """What ``on=`` means: a name, names, pairs of names, predicates, or a mixture."""
-    if isinstance(on, str):
-        return equal(on)
-    if not isinstance(on, Sequence):
-        return on
-    conditions: list[Condition] = []
-    for part in on:
-        if isinstance(part, str):
-            conditions.append(equal(part))
-        elif isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part):
-            conditions.append(equal(part[0], part[1]))
-        elif isinstance(part, tuple):
-            raise InputError(f"on: a pair of column names is expected, got {part!r}")
-        else:
-            conditions.append(part)
-    if not conditions:
-        raise InputError("on: name at least one column or predicate")
-    return conditions[0] if len(conditions) == 1 else Conjunction.of(*conditions)
 
 
 def _on_spark(engine: str, left: Any, right: Any) -> bool:

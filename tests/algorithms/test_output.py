@@ -238,7 +238,7 @@ def test_unknown_join_type() -> None:
     known = r"unknown join type 'sideways'; choose one of: inner, left \(left_outer\), right"
     with pytest.raises(InputError, match=known):
         make_plan(ej.equal("k"), LEFT, RIGHT, how="sideways")
-    with pytest.raises(InputError, match="a 'cross' join has no condition"):
+    with pytest.raises(InputError, match=r"how='cross' .* has no condition"):
         make_plan(ej.equal("k"), LEFT, RIGHT, how="cross")
 
 

@@ -114,7 +114,7 @@ def test_output_exists(capsys: pytest.CaptureFixture[str], people: Path, items: 
     [
         ("nowhere/out.csv", "directory"),
         ("out.xyz", "cannot tell the format"),
-        (".", "cannot tell the format"),
+        (".", "is a directory"),
     ],
 )
 def test_output_that_cannot_be(
@@ -143,6 +143,12 @@ def test_csv_cannot_hold_lists(capsys: pytest.CaptureFixture[str], items: Path, 
         (["--on", "id", "--limit", "ten"], "--limit"),
         (["--on", "id", "--wait", "5"], "--wait: '5' is not a length of time"),
         (["--on", "id", "--how", "sideways"], "--how"),
+        (["--on", "id", "--how", "cross"], "--how cross joins every row with every row and has no condition"),
+        (["--on", "id", "--how", "right_semi"], "and --how semi"),
+        (["--on", "name,item"], "write --on name=item"),
+        (["--on", "name"], "write --on name=…"),
+        (["--where", "id<5"], "write left.id or right.id"),
+        (["--where", "name<5"], "write it in single quotes: name < '5'"),
         (["--on", "id", "--reading", "fast"], "reading ratio 'fast'"),
         (["--on", "id", "--suffixes", "_a"], "--suffixes"),
         (["--on", "id", "--arrivals-left", "sometimes"], "arrivals 'sometimes'"),

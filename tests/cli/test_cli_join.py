@@ -42,6 +42,11 @@ def test_on(capsys: pytest.CaptureFixture[str], people: Path, items: Path) -> No
         (["--overlap", "id,id"], [("ann", "pen"), ("cy", "cap"), ("cy", "ink")]),
         (["--intersect", "id,id,id,id=id,id,id,id"], [("ann", "pen"), ("cy", "cap"), ("cy", "ink")]),
         (["--near", "id,id=id,id:0.5"], [("ann", "pen"), ("cy", "cap"), ("cy", "ink")]),
+        (["--on", "id", "--where", "left.id<3"], [("ann", "pen")]),
+        (["--on", "id", "--where", "item<>'ink'"], [("ann", "pen"), ("cy", "cap")]),
+        (["--on", "id", "--where", "at>='2024-01-01 00:00:22'"], [("cy", "cap"), ("cy", "ink")]),
+        (["--where", "right.id=left.id and item='pen' or name='bob' and item='cap'"], [("ann", "pen"), ("bob", "cap")]),
+        (["--how", "cross", "--limit", "9"], [(n, i) for n in ("ann", "bob", "cy") for i in ("cap", "ink", "pen")]),
         (["--near", "id:1", "--where", "id<>id"], [("bob", "cap"), ("bob", "ink"), ("bob", "pen")]),
     ],
 )
@@ -69,6 +74,20 @@ def test_quoted_names_and_lists(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 )
 def test_join_types(capsys: pytest.CaptureFixture[str], people: Path, items: Path, how: str, count: int) -> None:
     assert len(rows(capsys, people, items, "--on", "id", "--how", how)) == count
+
+
+@pytest.mark.parametrize(
+    ("how", "count"), [("outer", 4), ("full_outer", 4), ("left_outer", 4), ("LEFTSEMI", 2), ("left-anti", 1)]
+)
+def test_other_spellings(capsys: pytest.CaptureFixture[str], people: Path, items: Path, how: str, count: int) -> None:
+    assert len(rows(capsys, people, items, "--on", "id", "--how", how)) == count
+
+
+def test_a_condition_on_the_kept_side_filters_matches(
+    capsys: pytest.CaptureFixture[str], people: Path, items: Path
+) -> None:
+    found = rows(capsys, people, items, "--on", "id", "--how", "left", "--where", "left.id<3")
+    assert sorted((row["name"], row["item"]) for row in found) == [("ann", "pen"), ("bob", ""), ("cy", "")]
 
 
 def test_null_safe(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

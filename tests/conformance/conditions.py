@@ -92,6 +92,18 @@ KINDS = [
         lambda a, b: same(a["k"], b["k"]) and a["id"] < b["id"],
         INT,
     ),
+    Kind(
+        "equal_and_or",
+        ej.equal("k", "k") & (ej.less("t", "t") | ej.equal("s", "s") & ej.where("left.t > 0")),
+        lambda a, b: (
+            same(a["k"], b["k"])
+            and (
+                (no_null(a["t"], b["t"]) and a["t"] < b["t"])
+                or (same(a["s"], b["s"]) and a["t"] is not None and a["t"] > 0)
+            )
+        ),
+        INT | {"t": (pa.int32(), small), "s": (pa.string(), words)},
+    ),
     Kind("band", ej.band("k", eps=1), lambda a, b: no_null(a["k"], b["k"]) and abs(a["k"] - b["k"]) <= 1, INT),
     Kind("less", ej.less("k"), lambda a, b: no_null(a["k"], b["k"]) and a["k"] < b["k"], INT),
     Kind("greater_equal", ej.greater_equal("k"), lambda a, b: no_null(a["k"], b["k"]) and a["k"] >= b["k"], INT),

@@ -391,7 +391,7 @@ def test_bad_arguments() -> None:
         ({"on": "x"}, "x"),
         ({"on": []}, "at least one"),
         ({"on": "k", "how": "sideways"}, "unknown join type"),
-        ({"on": "k", "how": "cross"}, "a 'cross' join has no condition"),
+        ({"on": "k", "how": "cross"}, "how='cross' .*has no condition"),
         ({"on": "k", "algorithm": "magic"}, "unknown algorithm 'magic'.*shj"),
         ({"on": "k", "memory": "lots"}, "is not a size"),
         ({"on": "k", "memory": "1kB"}, "too small"),

@@ -68,7 +68,7 @@ def test_head_progress_and_explain() -> None:
     query = ej.multi_join(TABLES, on="k", batch_rows=500)
     text = query.explain()
     for words in (
-        "inner on a.k = b.k = c.k",
+        "inner join on a.k = b.k = c.k",
         "pmj (progressive merge join of many inputs)",
         "reading auto: 1:1:1 (rows of a : b : c)",
         "none: sizes are estimated for joins of two inputs",

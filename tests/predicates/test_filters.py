@@ -21,22 +21,22 @@ def condition(expression: pc.Expression) -> Filter:
 
 
 def test_mask_counts_null_as_false() -> None:
-    assert condition(pc.field("a") < pc.field("b")).mask(TABLE).tolist() == [True, False, False]
-    assert condition(~(pc.field("a") < pc.field("b"))).mask(TABLE).tolist() == [False, False, True]
-    assert condition(pc.scalar(True)).mask(TABLE).tolist() == [True] * 3
-    assert condition(pc.field("a").is_null()).mask(TABLE).tolist() == [False, True, False]
+    assert condition(pc.field("a") < pc.field("b")).holds(TABLE).tolist() == [True, False, False]
+    assert condition(~(pc.field("a") < pc.field("b"))).holds(TABLE).tolist() == [False, False, True]
+    assert condition(pc.scalar(True)).holds(TABLE).tolist() == [True] * 3
+    assert condition(pc.field("a").is_null()).holds(TABLE).tolist() == [False, True, False]
 
 
 def test_empty_and_sliced_tables() -> None:
     found = condition(pc.field("price") > 1.5)
-    assert found.mask(TABLE.slice(0, 0)).tolist() == []
-    assert found.mask(TABLE.slice(1, 1)).tolist() == [True]
+    assert found.holds(TABLE.slice(0, 0)).tolist() == []
+    assert found.holds(TABLE.slice(1, 1)).tolist() == [True]
 
 
 def test_rows_keep_their_order() -> None:
     chunks = [list(range(start, start + 1000)) for start in range(0, 50_000, 1000)]
     table = pa.table({"a": pa.chunked_array(chunks)})
-    mask = Filter(pc.field("a") < 25_000).mask(table)
+    mask = Filter(pc.field("a") < 25_000).holds(table)
     assert mask.tolist() == [a < 25_000 for a in range(50_000)]
 
 

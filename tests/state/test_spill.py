@@ -133,7 +133,7 @@ def test_what_a_killed_process_left_is_swept_by_the_next_and_a_living_one_is_not
     killed.communicate(timeout=60)
     assert left.is_dir()
     mine = SpillDirectory(tmp_path)
-    assert left.is_dir(), "nothing is swept before a directory is needed"
+    assert not left.exists(), "swept at the start, also when nothing will be spilled"
     own = mine.path
     assert directories(tmp_path) == sorted([kept, own])
     assert (kept / "run-000001.arrow").stat().st_size == 1000
@@ -267,3 +267,14 @@ def test_starting_is_quick_beside_many_living_directories(tmp_path: Path) -> Non
     assert len(directories(tmp_path)) == 20
     for other in others:
         other.close()
+
+
+def test_a_link_to_another_directory_is_not_followed(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    for name in ("lock", "thesis.txt"):
+        (elsewhere / name).write_text("mine")
+    (root / "earlyjoin-12-abc").symlink_to(elsewhere)
+    assert sweep(root) == []
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["lock", "thesis.txt"]

@@ -20,7 +20,9 @@ class JoinType(StrEnum):
 
     @classmethod
     def named(cls, how: str) -> Self:
-        """The join type that a text means: any spelling of Spark's and SQL's, in any case.
+        """The join type that a text means: any spelling of Spark's, SQL's, pandas' and Polars', in any case.
+
+        A cross join is an inner join whose condition always holds, see :func:`is_cross`.
 
         >>> JoinType.named("LEFT_OUTER")
         <JoinType.LEFT: 'left'>
@@ -29,10 +31,13 @@ class JoinType(StrEnum):
         for kind in cls:
             if spelling in map(_plain, (kind.value, *_OTHER_SPELLINGS.get(kind, ()))):
                 return kind
-        if spelling in ("cross", "crossjoin"):
+        if is_cross(how):
+            return cls(JoinType.INNER)
+        if spelling in ("rightsemi", "rightanti"):
+            other = spelling.removeprefix("right")
             raise InputError(
-                f"a {how!r} join has no condition, and this is for joins that have one; "
-                "write the condition and take an inner join, or make all pairs with your engine's own cross join"
+                f"a {how!r} join gives rows of the right input: give the inputs the other way round, and how={other!r}",
+                command=f"a {how!r} join gives rows of RIGHT: give the inputs the other way round, and --how {other}",
             )
         raise InputError(f"unknown join type {how!r}; choose one of: {spellings()}")
 
@@ -63,14 +68,36 @@ _OTHER_SPELLINGS: dict[str, tuple[str, ...]] = {
     JoinType.SEMI: ("left_semi",),
     JoinType.ANTI: ("left_anti",),
 }
-"""As Spark has them; underscores may be left out."""
+"""As Spark, pandas, Polars and pyarrow have them; underscores may be left out, or be spaces or hyphens."""
+
+
+def is_cross(how: str) -> bool:
+    """Is it the join of every row with every row, which has no condition?"""
+    return isinstance(how, str) and _plain(how) in ("cross", "crossjoin")
+
+
+def check_cross(how: str, *, conditions: str | None) -> None:
+    """Raise InputError unless a join has either a condition (its text) or the type cross."""
+    if is_cross(how) and conditions is not None:
+        raise InputError(
+            f"how={how!r} joins every row with every row and has no condition, but there is one: {conditions}; "
+            "leave it out, or take how='inner'",
+            command=f"--how {how} joins every row with every row and has no condition, but there is one: {conditions}; "
+            "leave it out, or take --how inner",
+        )
+    if not is_cross(how) and conditions is None:
+        raise InputError(f"a {how} join needs a condition; for every pair of rows take how='cross'")
 
 
 def spellings() -> str:
     """All join types with their other names, for messages and help."""
     others = {kind: ", ".join(_OTHER_SPELLINGS.get(kind, ())) for kind in JoinType}
-    return ", ".join(f"{kind.value} ({others[kind]})" if others[kind] else kind.value for kind in JoinType)
+    names = [f"{kind.value} ({others[kind]})" if others[kind] else kind.value for kind in JoinType]
+    return ", ".join([*names, "cross"])
+
+
+_LEFT_OUT = dict.fromkeys(map(ord, "_- "))
 
 
 def _plain(spelling: str) -> str:
-    return spelling.lower().replace("_", "").replace(" ", "")
+    return spelling.lower().translate(_LEFT_OUT)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.join_types import JoinType, check_cross
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES, OutputSchema
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
@@ -48,14 +48,14 @@ def make_plan(
     for side, schema in enumerate((left, right)):
         _check_kept(schema, input_text(side))
     bound = bind(condition, left, right)
+    check_cross(how, conditions=None if bound.always else bound.text)
     output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes, ignore_case=ignore_case)
     joined_row = output
-    if not kind.gives_pairs and bound.filters:  # else nobody looks at it, and its names may clash
+    if not kind.gives_pairs and bound.expressions:  # else nobody looks at it, and its names may clash
         joined_row = OutputSchema.of(
             left, right, JoinType.INNER, shared=bound.shared, suffixes=suffixes, ignore_case=ignore_case
         )
-    for filter_ in bound.filters:
-        filter_.bind(joined_row.schema)
+    bound.check_expressions(joined_row.schema)
     return Plan(schemas=(left, right), condition=bound, output=output, joined_row=joined_row, how=kind)
 
 
@@ -66,6 +66,7 @@ def make_multi_plan(
     names = condition.inputs
     if len(schemas) != len(names):
         raise InputError(f"the condition is about {len(names)} inputs ({', '.join(names)}), got {len(schemas)}")
+    check_cross(how, conditions=str(condition))
     if JoinType.named(how) is not JoinType.INNER:
         raise UnsupportedError(
             f"many inputs have an inner join only, not a {how} join; chain joins of two inputs instead: "

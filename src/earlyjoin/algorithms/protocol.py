@@ -73,6 +73,13 @@ class Plan:
         """Number of inputs."""
         return len(self.schemas)
 
+    @property
+    def text(self) -> str:
+        """The join type and the condition, as a person would say it."""
+        if self.condition.always:
+            return "cross join, every pair of rows"
+        return f"{self.how} join on {self.condition.text}"
+
 
 @dataclass(slots=True, kw_only=True)
 class Context:

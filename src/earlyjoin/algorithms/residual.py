@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -18,18 +20,17 @@ class Residual:
     """Predicates and filters that a candidate pair must satisfy besides the driving predicate."""
 
     def __init__(self, plan: Plan, rest: tuple[BoundPredicate, ...], most_bytes: int | None = None) -> None:
-        self._rest = rest
         self.most_bytes = most_bytes
-        self._filters = plan.condition.filters
+        self._conditions = (*rest, *plan.condition.filters)
         self._schemas = plan.schemas
-        names = {name for filter_ in self._filters for name in _columns_of(filter_, plan.joined_row.schema)}
+        names = {name for one in plan.condition.expressions for name in _columns_of(one, plan.joined_row.schema)}
         self._filtered = plan.joined_row.restricted_to(names)
-        self._read = _columns_read(plan, rest, self._filtered)
+        self._read = _columns_read(plan, [one.columns for one in self._conditions], self._filtered)
 
     @property
     def empty(self) -> bool:
         """Does every candidate pass?"""
-        return not self._rest and not self._filters
+        return not self._conditions
 
     def passing(self, rows: tuple[Rows, Rows], i: Int64, j: Int64) -> tuple[Int64, Int64]:
         """The candidate pairs (``i`` of side 0, ``j`` of side 1) that satisfy everything."""
@@ -47,34 +48,55 @@ class Residual:
         return np.concatenate([p[0] for p in passed] or empty), np.concatenate([p[1] for p in passed] or empty)
 
     def _passing(self, rows: tuple[Rows, Rows], i: Int64, j: Int64) -> tuple[Int64, Int64]:
-        for predicate in self._rest:
-            if len(i) == 0:
-                return i, j
-            sides = (self._columns(predicate, 0, rows[0], i), self._columns(predicate, 1, rows[1], j))
-            all_rows = np.arange(len(i), dtype=np.int64)
-            left, right = (predicate.encode(side, batch) for side, batch in enumerate(sides))
-            i, j = _chosen(predicate.holds(left, all_rows, right, all_rows), i, j)
-        for filter_ in self._filters:
-            if len(i):
-                joined = self._filtered.build(rows, (i, j))
-                i, j = _chosen(filter_.mask(pa.Table.from_batches([joined])), i, j)
-        return i, j
+        pairs = _Pairs(self._schemas, self._filtered, rows, (i, j))
+        for condition in self._conditions:
+            if len(pairs) == 0:
+                break
+            pairs = pairs.chosen(condition.mask(pairs))
+        return pairs.index
 
-    def _columns(self, predicate: BoundPredicate, side: int, rows: Rows, index: Int64) -> pa.RecordBatch:
-        names = list(dict.fromkeys(predicate.columns[side]))
-        positions = [self._schemas[side].get_field_index(name) for name in names]
+
+class _Pairs:
+    """Candidate pairs, of which columns are gathered when a condition asks for them."""
+
+    def __init__(
+        self,
+        schemas: tuple[pa.Schema, ...],
+        filtered: OutputSchema,
+        rows: tuple[Rows, Rows],
+        index: tuple[Int64, Int64],
+    ) -> None:
+        self._schemas, self._filtered, self._rows = schemas, filtered, rows
+        self.index = index
+
+    def __len__(self) -> int:
+        return len(self.index[0])
+
+    def columns(self, side: int, names: Sequence[str]) -> pa.RecordBatch:
+        """These columns of one side, a row for each pair."""
+        positions = [self._schemas[side].get_field_index(name) for name in dict.fromkeys(names)]
         fields = [self._schemas[side].field(position) for position in positions]
-        taken = zip(rows.take(index, positions), fields, strict=True)
+        taken = zip(self._rows[side].take(self.index[side], positions), fields, strict=True)
         # Rows may be kept in another form than that in which they arrived.
         columns = [column if column.type == field.type else column.cast(field.type) for column, field in taken]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
+    def joined(self) -> pa.Table:
+        """The columns of the joined row that expressions look at."""
+        return pa.Table.from_batches([self._filtered.build(self._rows, self.index)])
 
-def _columns_read(plan: Plan, rest: tuple[BoundPredicate, ...], filtered: OutputSchema) -> OutputSchema:
+    def chosen(self, mask: Bool) -> _Pairs:
+        """Those pairs where the mask is true."""
+        if mask.all():
+            return self
+        return _Pairs(self._schemas, self._filtered, self._rows, (self.index[0][mask], self.index[1][mask]))
+
+
+def _columns_read(plan: Plan, read: Sequence[tuple[tuple[str, ...], ...]], filtered: OutputSchema) -> OutputSchema:
     """All columns that any part of the residual reads, to know their size together."""
     columns = list(filtered.columns)
-    for predicate in rest:
-        for side, names in enumerate(predicate.columns):
+    for sides in read:
+        for side, names in enumerate(sides):
             for name in names:
                 position = plan.schemas[side].get_field_index(name)
                 places = (position, None) if side == 0 else (None, position)
@@ -84,14 +106,16 @@ def _columns_read(plan: Plan, rest: tuple[BoundPredicate, ...], filtered: Output
 
 def _columns_of(filter_: Filter, schema: pa.Schema) -> list[str]:
     """The columns that a filter reads. Arrow does not tell, but without one of them it does not bind."""
-    needed = []
-    for position, name in enumerate(schema.names):
+    fields, needed = list(schema), []
+    asked = [(0, len(fields))]
+    while asked:  # by halves: of thousands of columns a filter reads a few
+        first, stop = asked.pop()
         try:
-            filter_.bind(schema.remove(position))
+            filter_.bind(pa.schema(fields[:first] + fields[stop:]))
         except InputError:
-            needed.append(name)
+            middle = (first + stop) // 2
+            if stop - first == 1:
+                needed.append(fields[first].name)
+            else:
+                asked += [(first, middle), (middle, stop)]
     return needed
-
-
-def _chosen(mask: Bool, i: Int64, j: Int64) -> tuple[Int64, Int64]:
-    return (i, j) if mask.all() else (i[mask], j[mask])

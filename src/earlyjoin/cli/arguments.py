@@ -8,7 +8,9 @@ from typing import NoReturn
 from earlyjoin import __version__
 
 EXIT_DONE, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
-_JOIN_TYPES = ("inner", "left", "right", "full", "semi", "anti")
+_MOST = 2**63 - 1
+_DIGITS = 1000
+_JOIN_TYPES = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 _DESCRIPTION = """\
 Joins data while it is still arriving: the first rows at once, every row exactly
@@ -32,16 +34,19 @@ _EXPERIMENT = (
 )
 
 _JOIN_DESCRIPTION = """\
-Joins two inputs while they are read. LEFT and RIGHT are files, directories or
-quoted patterns such as 'part-*.parquet', of Parquet, CSV, Arrow IPC or JSON lines.
+Joins two inputs while they are read. LEFT and RIGHT are files, directories (also
+partitioned: year=2024/month=1/...) or quoted patterns such as 'part-*.parquet', of
+Parquet, CSV, Arrow IPC or JSON lines. - is standard input; that and other pipes are
+read once, as they come, and may bring CSV, JSON lines or Arrow IPC.
 With MORE inputs, all of them are joined at once on the same attribute: --on COLUMN,
 or --on INPUT.COLUMN=INPUT.COLUMN, where an input is named as its file is, without
 directory and ending.
 
-Rows go to the file named with -o. Without -o they go to standard output as CSV;
-on a terminal the first 20 are shown and all are counted, unless --limit says how
-many to print. With --json and without -o they are counted, not printed. Progress
-and messages go to standard error."""
+Rows go to the file named with -o, or with -o - to standard output: as CSV, unless
+--output-format says otherwise. Without -o they go there, too; but on a terminal the
+first 20 are shown and all are counted, unless --limit says how many to print, and
+with --json they are counted, not printed. Progress and messages go to standard
+error. An output that is one of the inputs is refused."""
 
 _JOIN_EPILOG = """\
 examples:
@@ -52,14 +57,19 @@ examples:
   earlyjoin join a.csv b.csv --where 'low<=price' --where 'high>price' --explain
   earlyjoin join a.csv b.csv --on k --arrivals-left bursty:1ms:50:200ms --limit 9
   earlyjoin join a.csv b.csv c.csv --on a.id=b.id --on b.id=c.a_id -o all.parquet
+  zcat a.csv.gz | earlyjoin join - sales/ --on id -o - --output-format arrow | ...
 
 Column names with commas, colons or operators in them are quoted with double
-quotes or backticks: --on '"order, id"=id'.
+quotes or backticks: --on '"order, id"=id'. In --where, of two names the first is
+a column of LEFT and the second of RIGHT, unless left. or right. stands before it;
+texts and dates are in single quotes: --where "right.day>='2024-02-29'". Such a
+condition says which rows match; an outer join keeps those that do not.
 
-Ctrl-C ends the join and keeps what was found as NAME.partial.EXT beside the
-output; a second Ctrl-C aborts at once and keeps nothing. A directory that Spark
-writes by itself is there when it is complete: Ctrl-C keeps nothing of it, and
-what it was to replace stays."""
+Ctrl-C, SIGTERM or a closed terminal end the join and keep what was found as
+NAME.partial.EXT beside the output; a second Ctrl-C aborts at once and keeps nothing.
+What a killed process left is removed by the next one that writes or spills there.
+A directory that Spark writes by itself is there when it is complete: Ctrl-C keeps
+nothing of it, and what it was to replace stays."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -73,7 +83,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The arguments as a namespace with ``command``; exits with 2 and a message when they are wrong."""
     parser = _parser()
     known, unknown = parser.parse_known_args(arguments)
-    if unknown and known.command == "join" and not any(text.startswith("-") for text in unknown):
+    if unknown and known.command == "join" and not any(text.startswith("-") and text != "-" for text in unknown):
         known.more += unknown  # inputs that stand behind an option
     elif unknown:
         parser.error(f"unknown argument: {' '.join(unknown)}")
@@ -165,20 +175,23 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--on", action="append", metavar="L=R", help="equal columns: k, a=b, or several: a=b,c")
     add("--band", action="append", metavar="L=R:EPS", help="at most EPS apart; EPS is a number or a time such as 5s")
-    add("--where", action="append", metavar="L<R", help="compares a left with a right column: < <= > >= = <>")
+    text = "compares columns, or one with a constant: a<b, left.a>=5, \"b='x' or a=b\"; signs < <= > >= = <>"
+    add("--where", action="append", metavar="L<R", help=text)
     add("--overlap", action="append", metavar="S,E=S,E", help="intervals from column S to column E that overlap")
     add("--intersect", action="append", metavar="RECT=RECT", help="rectangles x1,y1,x2,y2 that intersect")
     add("--near", action="append", metavar="X,Y=X,Y:EPS", help="points at most EPS apart, in any number of columns")
     add("--null-safe", action="store_true", help="--on: null equals null")
-    text = f"{', '.join(_JOIN_TYPES)} (default inner); Spark's other names too, such as left_outer"
+    text = f"{', '.join(_JOIN_TYPES)} (default inner); other names too, such as left_outer, outer, left_anti"
     add("--how", type=_join_type, default="inner", metavar="TYPE", help=text)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("result").add_argument
-    text = "write to this file: .parquet, .csv, .arrow or .jsonl (from Spark: a directory of files)"
+    text = "write to this file: .parquet, .csv, .arrow or .jsonl (from Spark: a directory of files); -: standard output"
     add("-o", "--output", metavar="PATH", help=text)
-    add("--stdout", choices=("csv", "arrow"), metavar="FORMAT", help="rows on standard output: csv (default) or arrow")
+    formats = ("parquet", "csv", "arrow", "json")
+    text = "format of the output, if its name does not tell: parquet, csv, arrow, json (standard output: csv)"
+    add("--output-format", choices=formats, metavar="NAME", help=text)
     add("--overwrite", action="store_true", help="replace the output if it exists")
     add("--limit", type=_rows, metavar="N", help="stop after N rows")
     text = "sum, avg or count of a column or an expression over the result, with an interval while it runs; repeatable"
@@ -228,6 +241,11 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     for side in ("left", "right"):
         add(f"--{side}-columns", metavar="A,B", help=f"read only these columns of {side.upper()}")
     add("--delimiter", metavar="CHAR", help="between the fields of CSV inputs (default ',', and tab in .tsv files)")
+    for side in ("left", "right", "more"):
+        add(f"--delimiter-{side}", metavar="CHAR", help=f"the same, for {side.upper()} alone")
+    for side in ("left", "right", "more"):
+        text = f"types of columns of {side.upper()} (CSV, JSON lines), such as id=int64,zip=string"
+        add(f"--types-{side}", metavar="A=TYPE", help=text)
     for side in ("left", "right"):
         text = f"let {side.upper()} arrive as over a network: reliable:1ms, bursty:1ms:50:200ms, …"
         add(f"--arrivals-{side}", metavar="SPEC", help=text)
@@ -240,13 +258,13 @@ def _join_type(text: str) -> str:
     if text in _JOIN_TYPES:
         return text
     # Imported here: help and other errors of arguments come without loading the kernels.
-    from earlyjoin.algorithms.join_types import JoinType
+    from earlyjoin.algorithms.join_types import JoinType, is_cross
     from earlyjoin.errors import InputError
 
     try:
-        return JoinType.named(text).value
+        return "cross" if is_cross(text) else JoinType.named(text).value
     except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(error.command or str(error)) from None
 
 
 def _rows(text: str) -> int:
@@ -258,8 +276,10 @@ def _positive(text: str) -> int:
 
 
 def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
+    if not text.isdecimal() or (len(text) < _DIGITS and int(text) < least):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+    if len(text) > _DIGITS or int(text) > _MOST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too large: at most {_MOST}")
     return int(text)
 
 

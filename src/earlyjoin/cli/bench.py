@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from earlyjoin.cli.arguments import EXIT_DONE
+from earlyjoin.cli.speaking import say, tell
 from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench import BENCHMARKS, AnyBenchmark
@@ -25,14 +25,14 @@ def run(options: argparse.Namespace) -> int:
     for name, benchmark in chosen.items():
         missing = benchmark.missing()
         if missing is not None and not options.names:
-            _say(f"{name}: left out: {missing}")
+            tell(f"{name}: left out: {missing}")
             continue
-        outcome = benchmark.run(directory, options.scale, options.rounds, _say)
+        outcome = benchmark.run(directory, options.scale, options.rounds, tell)
         outcomes.append(outcome)
         if not options.json:
-            print(_text(outcome), end="\n\n", flush=True)
+            say(_text(outcome) + "\n")
     if options.json:
-        print(json.dumps([outcome.to_dict() for outcome in outcomes]))
+        say(json.dumps([outcome.to_dict() for outcome in outcomes]))
     return EXIT_DONE
 
 
@@ -47,10 +47,6 @@ def _benchmark(name: str) -> AnyBenchmark:
     if not isinstance(benchmark, SparkShapesBenchmark):
         raise InputError(f"{whole} has no parts; leave /{part} out")
     return benchmark.only(part)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _text(outcome: Outcome | TableOutcome) -> str:

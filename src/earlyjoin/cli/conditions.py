@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from earlyjoin.errors import InputError
 from earlyjoin.predicates import band, equal, intersects, near, overlaps, parse_where
-from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.conjunction import ALWAYS, Condition, Conjunction
 from earlyjoin.predicates.multiway import MultiEqual, multi_equal
 
 _QUOTES = '"`'
@@ -25,10 +25,12 @@ Sides = tuple[list[str], list[str] | None]
 def condition_of(options: argparse.Namespace) -> Condition:
     """All conditions of a command, joined by AND."""
     conditions = list(_conditions(options))
+    if not conditions and options.how == "cross":
+        return ALWAYS
     if not conditions:
         raise InputError(
             "no join condition: give at least one of --on, --band, --where, --overlap, --intersect and --near, "
-            "such as --on id or --on id=order_id"
+            "such as --on id or --on id=order_id; for every pair of rows, --how cross"
         )
     return Conjunction.of(*conditions)
 

@@ -16,6 +16,7 @@ from earlyjoin.cli.arguments import EXIT_DONE, EXIT_INTERRUPTED
 from earlyjoin.cli.demo_report import Arrived, Story, report
 from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.live import bar, short
+from earlyjoin.cli.speaking import say, tell
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.sources import BatchRows, Bursty, SimulatedSource, generated
@@ -39,10 +40,9 @@ def run(options: argparse.Namespace) -> int:
     options.seconds = options.seconds or DEFAULT_S
     talks = not options.quiet
     if talks:
-        print(
+        say(
             f"Two inputs of {LEFT_ROWS:,} and {RIGHT_ROWS:,} rows arrive in bursts for about {options.seconds:g} s "
-            "and are joined on k while they arrive.",
-            flush=True,
+            "and are joined on k while they arrive."
         )
     _load_kernels()
     sources = (
@@ -62,9 +62,9 @@ def run(options: argparse.Namespace) -> int:
         except Forced:
             pass
     story = Story(options.seconds, query.summary(), found, *(source.arrived for source in sources))
-    print(report(story))
+    say(report(story))
     if interruption.asked:
-        print(f"earlyjoin: interrupted: {found[-1][1]:,} rows found", file=sys.stderr)
+        tell(f"earlyjoin: interrupted: {found[-1][1]:,} rows found")
         return EXIT_INTERRUPTED
     return EXIT_DONE
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from earlyjoin.api import join
+from earlyjoin.cli import speaking
 from earlyjoin.cli.arguments import EXIT_DONE
 from earlyjoin.cli.tables import aligned
 from earlyjoin.spark.session import start_session
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         ours = early(frames, directory / "early.parquet", say)
         say("")
         theirs = plainly(frames, directory / "plain.parquet", say)
-        print(_table(ours, theirs))
+        speaking.say(_table(ours, theirs))
     return EXIT_DONE
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib.util import find_spec
 
+from earlyjoin.cli.speaking import tell
 from earlyjoin.errors import InputError
 from earlyjoin.spark.session import INSTALL, missing_java
 
@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
 
         return on_spark(options)
     if options.engine == "auto" and missing is not None:
-        print(f"earlyjoin: the local demo, because {missing}", file=sys.stderr)
+        tell(f"earlyjoin: the local demo, because {missing}")
     from earlyjoin.cli.demo import run as locally
 
     return locally(options)

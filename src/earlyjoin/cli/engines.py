@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 from earlyjoin.cli.conditions import condition_of, names, split
-from earlyjoin.cli.outputs import Output
+from earlyjoin.cli.inputs import delimiter_of, path_of
+from earlyjoin.cli.outputs import Output, check_output
+from earlyjoin.cli.speaking import tell
 from earlyjoin.errors import InputError
 from earlyjoin.local.query import Query
-from earlyjoin.local.sinks import check_target as check_file
 from earlyjoin.local.sources.paths import find_files
+from earlyjoin.local.sources.pipes import is_pipe
 from earlyjoin.spark.inputs import FORMATS, format_of
 from earlyjoin.spark.session import INSTALL, missing_java
 from earlyjoin.spark.targets import Target
@@ -30,6 +31,8 @@ _LOCAL_OPTIONS: dict[str, object] = {
     "wait": "25ms",
     "spill_dir": None,
     "batch_rows": 65536,
+    "types_left": None,
+    "types_right": None,
     "arrivals_left": None,
     "arrivals_right": None,
     "aggregate": None,
@@ -89,19 +92,19 @@ def spark_query(options: argparse.Namespace) -> Query:
         settings["suffixes"] = tuple(split(options.suffixes, ","))
     how = SparkOptions(**settings)
     condition = condition_of(options)
-    if options.output is not None and not options.explain:
+    if not options.explain:
         if writes_directory(options):
-            Target.of(options.output, overwrite=options.overwrite).check()
+            Target.of(options.output, format=options.output_format, overwrite=options.overwrite).check()
         else:
-            check_file(options.output, overwrite=options.overwrite)
+            check_output(options)
     if not options.quiet and not options.json and active_session() is None:
-        print("earlyjoin: starting Spark ...", file=sys.stderr, flush=True)
+        tell("earlyjoin: starting Spark ...")
     session = start_session(options.master, quiet=os.environ.get("EARLYJOIN_DEBUG", "0") in ("", "0"))
     frames = []
     for side, name in enumerate(("left", "right")):
         given = vars(options)
         frame = open_frame(
-            given[name], session, side, format=given[f"format_{name}"], delimiter=_delimiter(options.delimiter)
+            given[name], session, side, format=given[f"format_{name}"], delimiter=delimiter_of(given, name)
         )
         columns = given[f"{name}_columns"]
         if columns is not None:
@@ -112,8 +115,10 @@ def spark_query(options: argparse.Namespace) -> Query:
 
 def writes_directory(options: argparse.Namespace) -> bool:
     """Does Spark write the output by itself? Other formats, and a few rows, come through this process into a file."""
-    if options.output is None or options.limit is not None:
+    if options.output in (None, "-") or options.limit is not None:
         return False
+    if options.output_format is not None:
+        return options.output_format in FORMATS.values()
     ending = Path(options.output.rstrip("/")).suffix.lower()
     return not ending or ending in FORMATS
 
@@ -126,10 +131,11 @@ class SparkDirectory(Output):
         self._query = query
         self._path = options.output
         self._overwrite = options.overwrite
+        self._format = options.output_format
 
     def write_all(self) -> None:
         """All rows of the query."""
-        self.rows = self._query.write(self._path, overwrite=self._overwrite)
+        self.rows = self._query.write(self._path, format=self._format, overwrite=self._overwrite)
 
     def _write(self, batch: Any) -> None:
         raise NotImplementedError("Spark writes all rows by itself")
@@ -151,6 +157,8 @@ def _local_only(options: argparse.Namespace) -> str | None:
         if given[name] != default:
             return f"--{name.replace('_', '-')} is for the local engine"
     for side in ("left", "right"):
+        if is_pipe(path_of(given[side])):
+            return "standard input and pipes are for the local engine"
         format_ = given[f"format_{side}"] or format_of(given[side])
         if format_ is None and Path(given[side]).exists():
             return f"{given[side]!r} has a format that Spark does not read"
@@ -175,12 +183,8 @@ def _size(options: argparse.Namespace) -> int | None:
         if "://" in value:
             return None
         try:
-            files = find_files(value, vars(options)[f"format_{side}"])
+            files = find_files(path_of(value), vars(options)[f"format_{side}"])
         except InputError:
             return 0  # a path that is wrong is the local engine's to report, in its own words
         total += sum(Path(path).stat().st_size for path in files.files)
     return total
-
-
-def _delimiter(text: str | None) -> str | None:
-    return "\t" if text in ("\\t", "tab") else text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from earlyjoin.cli.arguments import EXIT_DONE
+from earlyjoin.cli.speaking import say, tell
 from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
 from earlyjoin.report.experiments import EXPERIMENTS
@@ -17,18 +17,18 @@ from earlyjoin.report.experiments.plotting import plot
 def run(options: argparse.Namespace) -> int:
     """List the experiments, or run one and print its numbers beside the paper's."""
     if options.name == "list":
-        print(aligned(["name", "what", "from"], [[e.name, e.title, e.paper] for e in EXPERIMENTS.values()]))
+        say(aligned(["name", "what", "from"], [[e.name, e.title, e.paper] for e in EXPERIMENTS.values()]))
         return EXIT_DONE
     experiment = EXPERIMENTS.get(options.name)
     if experiment is None:
         raise InputError(f"unknown experiment {options.name!r}; choose one of: {', '.join(['list', *EXPERIMENTS])}")
     scale = options.scale if options.scale is not None else experiment.default_scale
-    print(f"{experiment.title} ({experiment.paper}), scale {scale:g}", file=sys.stderr, flush=True)
+    tell(f"{experiment.title} ({experiment.paper}), scale {scale:g}")
     outcome = experiment.run(scale, options.seed)
     if options.plot is not None:
         plot(experiment, outcome, options.plot)
-        print(f"picture: {options.plot}", file=sys.stderr)
-    print(json.dumps({"name": experiment.name, **outcome.to_dict()}) if options.json else _text(experiment, outcome))
+        tell(f"picture: {options.plot}")
+    say(json.dumps({"name": experiment.name, **outcome.to_dict()}) if options.json else _text(experiment, outcome))
     return EXIT_DONE
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a query runs.
+"""Ctrl-C, SIGTERM and SIGHUP while a query runs.
 
 ::
 
@@ -11,12 +11,11 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any
 
+from earlyjoin.cli.signals import ENDING, Repeats, handled
 from earlyjoin.local.query import Query
 
 PATIENCE_S = 1.0
@@ -34,21 +33,18 @@ class Interruption:
         """Did somebody ask the query to stop?"""
         self._query = query
         self._may_force = False
-        self._before: dict[int, Any] = {}
+        self._handled = ExitStack()
+        self._repeats = Repeats()
 
     def __enter__(self) -> Interruption:
-        # Python lets only the main thread handle signals; a test may run elsewhere.
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._on_signal)
-            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._on_alarm)
+        self._handled.enter_context(handled(ENDING, self._on_signal))
+        self._handled.enter_context(handled((signal.SIGALRM,), self._on_alarm))
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before:
+        if self.asked:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._handled.close()
 
     @contextmanager
     def may_force(self) -> Iterator[None]:
@@ -60,9 +56,13 @@ class Interruption:
             self._may_force = False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        at_once = self._repeats.at_once(number)
+        if self.asked and at_once:
+            return
         if self.asked:
-            for handled in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(handled, signal.SIG_DFL)
+            for ending in ENDING:
+                if signal.getsignal(ending) is not signal.SIG_IGN:
+                    signal.signal(ending, signal.SIG_DFL)
             raise KeyboardInterrupt
         self.asked = True
         self._query.interrupt()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,12 @@ from earlyjoin.cli.conditions import condition_of, multi_condition_of, split
 from earlyjoin.cli.engines import SparkDirectory, choose_engine, spark_query, writes_directory
 from earlyjoin.cli.inputs import input_names, open_inputs
 from earlyjoin.cli.interruption import Forced, Interruption
-from earlyjoin.cli.outputs import Output, choose_output
+from earlyjoin.cli.outputs import Output, check_output, choose_output
+from earlyjoin.cli.speaking import say, tell
 from earlyjoin.errors import EarlyJoinError, InputError
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import Query, State
-from earlyjoin.local.sinks import check_target
+from earlyjoin.local.sources import Source
 from earlyjoin.predicates import parse_duration
 from earlyjoin.state.budget import format_bytes
 
@@ -34,16 +35,17 @@ def run(options: argparse.Namespace) -> int:
     engine = choose_engine(options)
     if engine.name == "spark":
         query, directory = spark_query(options), writes_directory(options)
+        inputs: Sequence[Source] = ()
     else:
         query, directory = _local_query(options), False
+        inputs = query.sources
     if options.explain:
-        print(query.explain())
-        print(f"{'chosen':<10}{engine.name}: {engine.reason}")
+        say(f"{query.explain()}\n{'chosen':<10}{engine.name}: {engine.reason}")
         return EXIT_DONE
     if engine.said and not options.quiet and not options.json:
-        print(f"earlyjoin: {engine.name} engine: {engine.reason}", file=sys.stderr)
+        tell(f"earlyjoin: {engine.name} engine: {engine.reason}")
     with query, Interruption(query) as interruption:
-        output = SparkDirectory(query, options) if directory else choose_output(options, query.schema)
+        output = SparkDirectory(query, options) if directory else choose_output(options, query.schema, inputs)
         try:
             complete = _execute(query, output, options, interruption)
             result = output.finish() if complete else output.keep_partial()
@@ -51,23 +53,26 @@ def run(options: argparse.Namespace) -> int:
             output.abort()
             raise
     if options.json:
-        print(json.dumps(query.summary()))
+        say(json.dumps(query.summary()))
     if not complete:
-        print(f"earlyjoin: interrupted: {result}", file=sys.stderr)
+        tell(f"earlyjoin: interrupted: {result}")
         return EXIT_INTERRUPTED
     if not options.quiet and not options.json:
-        print(_closing(query, result), file=sys.stderr)
+        tell(_closing(query, result))
         for line in _aggregates(query):
-            print(line, file=sys.stderr)
+            tell(line)
     return EXIT_DONE
 
 
 def _local_query(options: argparse.Namespace) -> Query:
-    if options.output is not None and not options.explain:
-        check_target(options.output, overwrite=options.overwrite)
+    if not options.explain:
+        check_output(options)
     condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
     how = _join_options(options)
-    return Query(open_inputs(options), condition, how)
+    sources = open_inputs(options)
+    if not options.explain:
+        check_output(options, sources)
+    return Query(sources, condition, how)
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:

@@ -10,6 +10,7 @@ from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.protocol import Description
 from earlyjoin.cli.arguments import EXIT_DONE
+from earlyjoin.cli.speaking import say
 from earlyjoin.cli.tables import aligned
 from earlyjoin.predicates import Capability
 
@@ -26,13 +27,13 @@ def run(options: argparse.Namespace) -> int:
     """Print every registered algorithm and what it can do."""
     descriptions = [registry.get(name).description for name in algorithms()]
     headings = ["name", "title", "inputs", "conditions", "more than memory", "join types"]
-    print(aligned(headings, [_row(description) for description in descriptions]))
+    say(aligned(headings, [_row(description) for description in descriptions]))
     choices = [[names, *line] for names, lines in _options() for line in lines]
     if choices:
-        print()
-        print(aligned(["algorithms", "--option", "default", "what it is"], choices))
-    print("\nMore than two inputs: an inner join on columns that are equal in all of them.")
-    print("auto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
+        say("")
+        say(aligned(["algorithms", "--option", "default", "what it is"], choices))
+    say("\nMore than two inputs: an inner join on columns that are equal in all of them.")
+    say("auto, the default, picks by condition, size of the inputs and memory; --explain says what and why.")
     return EXIT_DONE
 
 

@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from earlyjoin.state.budget import format_bytes
@@ -25,23 +25,27 @@ _BAR = 10
 
 
 class Line(ABC):
-    """A context in which the line is shown."""
+    """A context in which the line is shown. A terminal that was closed shows none, which is no failure."""
 
     def __enter__(self) -> Line:
-        self._start()
+        with suppress(OSError):
+            self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        with suppress(OSError):
+            self._stop()
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Take the line away while something else is printed."""
-        self._stop()
+        with suppress(OSError):
+            self._stop()
         try:
             yield
         finally:
-            self._start()
+            with suppress(OSError):
+                self._start()
 
     @abstractmethod
     def _start(self) -> None:
@@ -54,7 +58,7 @@ class Line(ABC):
 
 def line_for(query: Query, *, quiet: bool) -> Line:
     """The best line that standard error can show."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         return NoLine()
     try:
         import rich  # noqa: F401
@@ -123,9 +127,10 @@ class PlainLine(Line):
             sys.stderr.flush()
 
     def _draw(self) -> None:
-        while not self._over.wait(self._every_s):
-            sys.stderr.write(f"\r{self._wording.now()}\x1b[K")
-            sys.stderr.flush()
+        with suppress(OSError):
+            while not self._over.wait(self._every_s):
+                sys.stderr.write(f"\r{self._wording.now()}\x1b[K")
+                sys.stderr.flush()
 
 
 class Wording:

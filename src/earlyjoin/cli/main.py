@@ -9,6 +9,8 @@ import traceback
 from io import TextIOWrapper
 
 from earlyjoin.cli.arguments import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, parse
+from earlyjoin.cli.signals import aborted_by_signals
+from earlyjoin.cli.speaking import discard, tell
 from earlyjoin.errors import EarlyJoinError, InputError
 
 
@@ -16,14 +18,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 failed, 2 bad arguments or input, 130 interrupted."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ▁ shows ? and goes on
+    with aborted_by_signals():
+        return _run_and_tell(arguments)
+
+
+def _run_and_tell(arguments: list[str] | None) -> int:
     try:
-        code = _run(parse(arguments))
-        sys.stdout.flush()
-        return code
+        return _run(parse(arguments))
     except SystemExit as end:  # argparse, after --help, --version or an error
         return end.code if isinstance(end.code, int) else EXIT_FAILED
     except BrokenPipeError:
-        _discard_output()
+        discard(sys.stdout)
         return EXIT_DONE
     except KeyboardInterrupt:
         return _end(EXIT_INTERRUPTED, "aborted; nothing was kept")
@@ -55,18 +60,10 @@ def _run(options: argparse.Namespace) -> int:
 def _end(code: int, message: str) -> int:
     if os.environ.get("EARLYJOIN_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
-    print(f"earlyjoin: {' '.join(message.split())}", file=sys.stderr)
+    tell(f"earlyjoin: {' '.join(message.split())}")
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError:
-        _discard_output()
+        discard(sys.stdout)
     return code
-
-
-def _discard_output() -> None:
-    """Nobody reads any more: let what is still buffered go nowhere, without a word at exit."""
-    try:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    except OSError:
-        pass  # standard output is no file: then nothing is buffered either

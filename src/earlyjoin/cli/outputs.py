@@ -7,31 +7,62 @@ became of the rows.
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from earlyjoin.cli.speaking import standard_output
 from earlyjoin.cli.tables import print_rows
-from earlyjoin.errors import InputError, SinkError
-from earlyjoin.local.sinks import csv_schema, open_sink
+from earlyjoin.errors import InputError
+from earlyjoin.local.sinks import open_sink
+from earlyjoin.local.sources import Source
+from earlyjoin.local.targets import check_target, refuse_same_file
+from earlyjoin.local.writers import open_writer
 
 GLANCE_ROWS = 20
+_BINARY = ("arrow", "parquet")
 
 
-def choose_output(options: argparse.Namespace, schema: pa.Schema) -> Output:
+def choose_output(options: argparse.Namespace, schema: pa.Schema, inputs: Sequence[Source] = ()) -> Output:
     """The output that the options ask for."""
-    if options.output is not None:
-        return FileOutput(options.output, schema, overwrite=options.overwrite)
-    if options.stdout == "arrow":
-        return ArrowStream(schema)
+    if options.output not in (None, "-"):
+        return FileOutput(options, schema, inputs)
     if options.json:
         return Counted()
-    if sys.stdout.isatty() and options.limit is None and options.stdout is None:
+    asked = options.output is not None or options.output_format is not None or options.limit is not None
+    if not asked and sys.stdout is not None and sys.stdout.isatty():
         return Glance(schema)
-    return CsvLines(schema)
+    return StandardOutput(options.output_format or "csv", schema)
+
+
+def check_output(options: argparse.Namespace, inputs: Sequence[Source] = ()) -> None:
+    """Refuse an output that cannot be, before rows are read; called again when the inputs are known."""
+    on_standard_output = options.output == "-" or (options.output is None and options.output_format is not None)
+    if options.json and on_standard_output:
+        raise InputError(
+            "--json and rows on standard output exclude each other: leave --json out, or write the rows with -o FILE"
+        )
+    if options.output in (None, "-"):
+        if sys.stdout is not None and not options.json:
+            _check_standard_output(inputs)
+        return
+    # Whether it exists is of interest only if it is none of the inputs.
+    overwrite = options.overwrite or not inputs
+    check_target(options.output, overwrite=overwrite, format=options.output_format, inputs=inputs)
+
+
+def _check_standard_output(inputs: Sequence[Source]) -> None:
+    try:
+        found = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        return  # it is no file
+    for source in inputs:
+        refuse_same_file(found, "standard output", source)
 
 
 class Output(ABC):
@@ -78,9 +109,11 @@ class Counted(Output):
 class FileOutput(Output):
     """A file that appears under its name when it is complete."""
 
-    def __init__(self, path: str, schema: pa.Schema, *, overwrite: bool) -> None:
+    def __init__(self, options: argparse.Namespace, schema: pa.Schema, inputs: Sequence[Source]) -> None:
         super().__init__()
-        self._sink = open_sink(path, schema, overwrite=overwrite)
+        self._sink = open_sink(
+            options.output, schema, overwrite=options.overwrite, format=options.output_format, inputs=inputs
+        )
 
     def _write(self, batch: Any) -> None:
         self._sink.write(batch)
@@ -98,73 +131,45 @@ class FileOutput(Output):
         self._sink.abort()
 
 
-class CsvLines(Output):
-    """CSV with a header on standard output, each batch at once."""
+class StandardOutput(Output):
+    """Rows on standard output in any format, each batch at once."""
 
     on_standard_output = True
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, format: str, schema: pa.Schema) -> None:
         super().__init__()
-        self._schema = csv_schema(schema)
-        try:
-            self._emit(self._schema.empty_table(), header=True)
-        except pa.ArrowException as error:
-            raise InputError(f"the result cannot be printed as CSV: {error}; write it with -o FILE.parquet") from error
+        with standard_output():
+            if format in _BINARY and sys.stdout.isatty():
+                raise InputError(f"{format} is for programs, not for a terminal: use a pipe, or -o FILE")
+            self._writer = open_writer(format, pa.PythonFile(_Unclosed(), mode="w"), schema, read_at_once=True)
 
     @property
     def shows(self) -> bool:
         return sys.stdout.isatty()
 
     def _write(self, batch: Any) -> None:
-        self._emit(pa.Table.from_batches([batch]).cast(self._schema), header=False)
-
-    def keep_partial(self) -> str:
-        return f"{_count(self.rows)} printed"
-
-    def _emit(self, table: Any, *, header: bool) -> None:
-        import pyarrow.csv as csv
-
-        text = pa.BufferOutputStream()
-        csv.write_csv(table, text, csv.WriteOptions(include_header=header))
-        try:
-            sys.stdout.buffer.write(text.getvalue())
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise  # nobody reads any more, which is no failure
-        except OSError as error:
-            raise SinkError(f"cannot write to standard output: {error.strerror}") from error
-
-
-class ArrowStream(Output):
-    """An Arrow IPC stream on standard output, each batch at once."""
-
-    on_standard_output = True
-
-    def __init__(self, schema: pa.Schema) -> None:
-        super().__init__()
-        if sys.stdout.isatty():
-            raise InputError("--stdout arrow is for another program: send it through a pipe or into a file")
-        self._writer = pa.ipc.new_stream(sys.stdout.buffer, schema)
-
-    def _write(self, batch: Any) -> None:
-        self._do(lambda: self._writer.write_batch(batch))
+        with standard_output():
+            self._writer.write(batch)
 
     def finish(self) -> str:
-        self._do(self._writer.close)
+        with standard_output():
+            self._writer.close()
         return super().finish()
 
     def keep_partial(self) -> str:
-        self._do(self._writer.close)
-        return super().keep_partial()
+        with standard_output():
+            self._writer.close()
+        return f"{_count(self.rows)} printed"
 
-    def _do(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise  # nobody reads any more, which is no failure
-        except OSError as error:
-            raise SinkError(f"cannot write to standard output: {error.strerror}") from error
+
+class _Unclosed(io.RawIOBase):
+    """Standard output for a writer that would close it."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return sys.stdout.buffer.write(data)
 
 
 class Glance(Output):

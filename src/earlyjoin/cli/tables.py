@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from earlyjoin.cli.speaking import standard_output
+
 _WIDEST = 40
 _LEAST_COLUMN = 12
 
@@ -39,6 +41,13 @@ def print_rows(table: Any) -> None:
     columns = [[_text(value) for value in table.column(i).to_pylist()] for i in shown]
     rows = [list(row) for row in zip(*columns, strict=True)]
     numbers = [i for i in shown if _is_number(str(table.schema.field(i).type))]
+    with standard_output():
+        _print(table, shown, header, rows, numbers)
+
+
+def _print(
+    table: Any, shown: Sequence[int], header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]
+) -> None:
     try:
         from rich.console import Console
         from rich.table import Table
@@ -55,7 +64,6 @@ def print_rows(table: Any) -> None:
     if table.num_columns > len(shown):
         rest = [field.name for field in table.schema][len(shown) :]
         print(f"and {len(rest)} more columns: {', '.join(rest)}")
-    sys.stdout.flush()
 
 
 def _text(value: object) -> str:

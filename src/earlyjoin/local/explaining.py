@@ -23,7 +23,7 @@ def explain(query: Query, execution: Execution) -> str:
     if execution.reading:
         driving = f"pull, reading {execution.reading} (rows of {' : '.join(names)})"
     lines = [
-        ("join", f"{query.plan.how} on {query.plan.condition.text}"),
+        ("join", query.plan.text),
         ("algorithm", f"{description.name} ({description.title}): {query.choice.reason}"),
         ("options", _options(execution)),
         ("spills", "yes, when memory is full" if description.spills else "no: stops with an error when memory is full"),
@@ -65,7 +65,7 @@ def _expected(query: Query, execution: Execution) -> str:
 
 def _rest(query: Query, parts: tuple[object, ...]) -> str:
     texts = [getattr(part, "text", str(part)) for part in parts]
-    return " AND ".join([*texts, *(str(filter_) for filter_ in query.plan.condition.filters)])
+    return " AND ".join([*texts, *(filter_.text for filter_ in query.plan.condition.filters)])
 
 
 def _source(source: Source) -> str:

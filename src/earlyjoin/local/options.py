@@ -56,7 +56,8 @@ class JoinOptions:
         if self.algorithm != "auto":
             object.__setattr__(self, "operator", registry.options_of(self.algorithm, self.operator))
         elif self.operator:
-            raise InputError("options belong to one algorithm: say which, with algorithm=NAME, and give its options")
+            which = "options belong to one algorithm: say which, with"
+            raise InputError(f"{which} algorithm=NAME", command=f"{which} --algorithm NAME")
         if self.driving not in get_args(Driving):
             raise InputError(f"unknown driving {self.driving!r}; choose one of: {', '.join(get_args(Driving))}")
         if not self.wait_ms >= 0:

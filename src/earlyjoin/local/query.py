@@ -31,6 +31,7 @@ from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
+from earlyjoin.state.describing import Portrait
 from earlyjoin.state.life import Progress, State
 from earlyjoin.state.running_query import RunningQuery
 from earlyjoin.state.snapshot import Snapshot
@@ -93,6 +94,16 @@ class Query(RunningQuery):
             estimates=self.estimates,
         )
 
+    def _portrait(self) -> Portrait:
+        return Portrait(
+            join=self.plan.text,
+            engine=self.engine,
+            algorithm=self.algorithm,
+            state=self.state,
+            rows=self._watch.rows,
+            schema=self.schema,
+        )
+
     def _estimated(self) -> dict[str, Any] | None:
         return self._execution.estimating.get(self._watch.rows)
 
@@ -113,13 +124,21 @@ class Query(RunningQuery):
         """A Spark DataFrame of the result: of joins on Spark alone."""
         raise InputError("to_df() is for joins on Spark; use to_arrow(), or join with engine='spark'")
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False, limit: int | None = None) -> int:
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+        limit: int | None = None,
+    ) -> int:
         """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
 
-        The file appears under its name only when it is complete. Interrupted by the keyboard, what was found is kept
-        beside it as ``NAME.partial.EXT``; after an error nothing is left.
+        ``format`` ("parquet", "csv", "arrow", "json") is for names that do not tell it. The file appears under its name
+        only when it is complete. Interrupted by the keyboard, what was found is kept beside it as ``NAME.partial.EXT``;
+        after an error nothing is left. A file that is an input, or would become a part of one, is refused.
         """
-        sink = open_sink(path, self.schema, overwrite=overwrite)
+        sink = open_sink(path, self.schema, overwrite=overwrite, format=format, inputs=self.sources)
         written = 0
         try:
             for batch in self.limited(limit):

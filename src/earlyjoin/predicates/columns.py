@@ -12,8 +12,12 @@ from earlyjoin.errors import InputError
 from earlyjoin.predicates.buffers import plain
 
 SIDES = ("left", "right")
+_TAB = "\t"
+_DELIMITERS = (";", _TAB, "|", ",")
 
 Names = str | Sequence[str]
+
+_MOST_LISTED = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,31 @@ def input_text(side: int, name: str | None = None) -> str:
     return f"the {SIDES[side]} input" if name is None else f"input {name!r}"
 
 
-def find_column(schema: pa.Schema, name: str, side: int, input_: str | None = None) -> Column:
+def near_name(name: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant: the same in another case, or one that looks alike."""
+    folded = {other.casefold(): other for other in reversed(names)}
+    close = difflib.get_close_matches(name.casefold(), list(folded), n=1)
+    return folded[close[0]] if close else None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message: not thousands of them."""
+    more = len(names) - _MOST_LISTED
+    shown = ", ".join(names[:_MOST_LISTED]) or "none"
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What else to do about a column that does not exist: in the words of Python, and of the command line."""
+
+    python: str
+    command: str
+
+
+def find_column(
+    schema: pa.Schema, name: str, side: int, input_: str | None = None, advice: Advice | None = None
+) -> Column:
     """The column called ``name``, or an InputError that says which columns exist."""
     found = schema.get_all_field_indices(name)
     if len(found) == 1:
@@ -53,17 +81,34 @@ def find_column(schema: pa.Schema, name: str, side: int, input_: str | None = No
     if found:
         raise InputError(
             f"column {name!r} is ambiguous: {input_text(side, input_)} has {len(found)} columns of that name; "
-            f"rename one of them (columns: {', '.join(schema.names)})"
+            f"rename one of them (columns: {listed(schema.names)})"
         )
-    close = difflib.get_close_matches(name, schema.names, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    existing = ", ".join(schema.names) or "none"
-    raise InputError(f"column {name!r} is not in {input_text(side, input_)}: {hint}columns there: {existing}")
+    close = near_name(name, schema.names)
+    hint = f"did you mean {close!r}? " if close else ""
+    missing = f"column {name!r} is not in {input_text(side, input_)}: {hint}columns there: {listed(schema.names)}"
+    python, command = (_delimiter_hint(schema.names, side, on_command_line=face) for face in (False, True))
+    if advice is not None and not python:
+        python, command = f"; {advice.python}", f"; {advice.command}"
+    raise InputError(missing + python, command=missing + command)
 
 
-def find_columns(schema: pa.Schema, names: tuple[str, ...], side: int) -> tuple[Column, ...]:
+def _delimiter_hint(names: Sequence[str], side: int, *, on_command_line: bool) -> str:
+    """What a single column that looks like several means."""
+    sign = next((sign for sign in _DELIMITERS if sign in names[0]), None) if len(names) == 1 else None
+    if sign is None:
+        return ""
+    if on_command_line:
+        given = f"--delimiter-{(*SIDES, 'more')[min(side, 2)]} {'tab' if sign == _TAB else repr(sign)}"
+    else:
+        given = f"earlyjoin.source(path, delimiter={sign!r})"
+    return f"; that looks like fields separated by {sign!r}: say so with {given}"
+
+
+def find_columns(
+    schema: pa.Schema, names: tuple[str, ...], side: int, advice: Advice | None = None
+) -> tuple[Column, ...]:
     """The columns called ``names``, in that order."""
-    return tuple(find_column(schema, name, side) for name in names)
+    return tuple(find_column(schema, name, side, advice=advice) for name in names)
 
 
 def name_tuple(names: Names, what: str) -> tuple[str, ...]:

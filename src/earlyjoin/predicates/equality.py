@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
 from earlyjoin.predicates.buffers import blank_nulls, validity
-from earlyjoin.predicates.columns import Column, Names, find_columns, name_pair, qualified
+from earlyjoin.predicates.columns import Advice, Column, Names, find_columns, name_pair, qualified
 from earlyjoin.predicates.encoding import ordinal_words
 from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
 from earlyjoin.predicates.matching import both, equal_pairs, valid_pairs
@@ -32,9 +32,33 @@ class Equal(Predicate):
 
     def bind(self, left: pa.Schema, right: pa.Schema) -> BoundEqual:
         """Resolve the columns and find a common domain for each pair."""
-        lefts, rights = find_columns(left, self.left, LEFT), find_columns(right, self.right, RIGHT)
+        advice = self.advice(left, right)
+        lefts = find_columns(left, self.left, LEFT, advice)
+        rights = find_columns(right, self.right, RIGHT, advice)
         domains = tuple(common_domain(pair, "equal") for pair in zip(lefts, rights, strict=True))
         return BoundEqual((self.left, self.right), str(self), (lefts, rights), domains, self.null_safe, self.shared)
+
+    def advice(self, left: pa.Schema, right: pa.Schema) -> Advice | None:
+        """What to write when a column that was named once is not in both inputs; None when all are."""
+        alone = [name for name in self.shared if name not in left.names or name not in right.names]
+        if not alone:
+            return None
+        if len(self.shared) == 2:
+            a, b = self.shared
+            if a in left.names and b in right.names:
+                return Advice(
+                    f"on=({a!r}, {b!r}) names two columns that both inputs have; for left {a!r} = right {b!r} write "
+                    f"the pair on=[({a!r}, {b!r})], or left_on={a!r}, right_on={b!r}",
+                    f"--on {a},{b} names two columns that both inputs have; for left {a!r} = right {b!r} write "
+                    f"--on {a}={b}",
+                )
+        name = alone[0]
+        pair = (name, "…") if name in left.names else ("…", name)
+        return Advice(
+            f"if it has another name there, write the pair on=[({pair[0]!r}, {pair[1]!r})], or left_on={pair[0]!r}, "
+            f"right_on={pair[1]!r}",
+            f"if it has another name there, write --on {pair[0]}={pair[1]}",
+        )
 
     def merged(self, other: Equal) -> Equal:
         """Both equalities as one."""

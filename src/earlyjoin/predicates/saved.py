@@ -15,12 +15,14 @@ from earlyjoin.errors import SnapshotError
 from earlyjoin.predicates.banding import Band
 from earlyjoin.predicates.base import Predicate
 from earlyjoin.predicates.comparison import Comparison
-from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.conjunction import ALWAYS, Condition, Conjunction, Residue
+from earlyjoin.predicates.disjunction import Disjunction
 from earlyjoin.predicates.distance import Near
 from earlyjoin.predicates.equality import Equal
 from earlyjoin.predicates.filters import Filter
 from earlyjoin.predicates.intervals import Overlaps
 from earlyjoin.predicates.multiway import Attribute, MultiEqual
+from earlyjoin.predicates.one_sided import OneSided
 from earlyjoin.predicates.rectangles import Intersects
 
 _KINDS: dict[str, type[Predicate]] = {
@@ -38,8 +40,24 @@ def to_values(condition: Condition | MultiEqual) -> dict[str, Any]:
             {"kind": type(p).__name__} | {f.name: _plain(getattr(p, f.name)) for f in dataclasses.fields(p)}  # type: ignore[arg-type]
             for p in whole.predicates
         ],
-        "filters": [expression_text(filter_.expression) for filter_ in whole.filters],
+        "filters": [_saved_residue(filter_) for filter_ in whole.filters],
     }
+
+
+def _saved_residue(condition: Residue) -> str | dict[str, Any]:
+    if isinstance(condition, Filter):
+        return expression_text(condition.expression)
+    if isinstance(condition, OneSided):
+        return {"one_sided": dataclasses.asdict(condition)}
+    return {"any": [to_values(one) for one in condition.alternatives]}
+
+
+def _residue(saved: str | dict[str, Any]) -> Condition:
+    if isinstance(saved, str):
+        return Filter(expression_from_text(saved))
+    if "one_sided" in saved:
+        return OneSided(**saved["one_sided"])
+    return Disjunction.of(*(_conjunction(one) for one in saved["any"]))
 
 
 def from_values(values: dict[str, Any]) -> Condition | MultiEqual:
@@ -48,6 +66,10 @@ def from_values(values: dict[str, Any]) -> Condition | MultiEqual:
         fields = {name: _rich(value) for name, value in values["many"].items()}
         pairs = tuple((Attribute(*one), Attribute(*other)) for one, other in fields.pop("equalities"))
         return MultiEqual(equalities=pairs, **fields)
+    return _conjunction(values)
+
+
+def _conjunction(values: dict[str, Any]) -> Conjunction:
     predicates: list[Condition] = []
     for saved in values["predicates"]:
         fields = dict(saved)
@@ -55,8 +77,8 @@ def from_values(values: dict[str, Any]) -> Condition | MultiEqual:
         if kind is None:
             raise SnapshotError(f"unknown kind of predicate {saved['kind']!r} in a saved query")
         predicates.append(kind(**{name: _rich(value) for name, value in fields.items()}))
-    filters = [Filter(expression_from_text(text)) for text in values["filters"]]
-    return Conjunction.of(*predicates, *filters)
+    filters = [_residue(saved) for saved in values["filters"]]
+    return Conjunction.of(ALWAYS, *predicates, *filters)
 
 
 def expression_text(expression: pc.Expression) -> str:

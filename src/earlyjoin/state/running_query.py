@@ -1,4 +1,4 @@
-"""A query that gives out batches, whatever engine runs it: iterate, head, limit, stop, close.
+"""A query that gives out batches, whatever engine runs it: iterate, head, limit, hand over, stop, close.
 
 An engine adds how the work is done (its *execution*), what it knows of the size, and what only it can do.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from importlib import import_module
 from typing import Any, ClassVar, Protocol, Self
 
 import pyarrow as pa
@@ -17,7 +18,11 @@ from earlyjoin.errors import InputError
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.describing import Portrait
 from earlyjoin.state.life import Progress, State, Stopwatch, summary
+
+MOST_ROWS = 2**63 - 1
+"""More than Arrow counts: a limit beyond is none."""
 
 
 class Work(Protocol):
@@ -75,6 +80,10 @@ class RunningQuery(ABC):
         """How far the query is. May be asked from another thread."""
 
     @abstractmethod
+    def _portrait(self) -> Portrait:
+        """What is known about it without reading anything, or asking an engine."""
+
+    @abstractmethod
     def _estimated(self) -> dict[str, Any] | None:
         """The estimate of a query that has not finished."""
 
@@ -113,6 +122,7 @@ class RunningQuery(ABC):
             raise InputError(f"head needs 0 rows or more, got {rows}")
         self._check_open()
         taken: list[pa.RecordBatch] = []
+        rows = min(rows, MOST_ROWS)
         while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
             taken.append(batch)
         self._shown = taken + self._shown
@@ -122,10 +132,52 @@ class RunningQuery(ABC):
         """All rows that are still to come, as a table."""
         return pa.Table.from_batches(list(self), schema=self.schema)
 
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows that are still to come, as a pandas DataFrame; options are those of ``pyarrow.Table.to_pandas``."""
+        self._check_open()
+        _need("pandas", "to_pandas()")
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """All rows that are still to come, as a Polars DataFrame."""
+        self._check_open()
+        return _need("polars", "to_polars()").from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The result as an Arrow stream, for whatever reads such: DuckDB, Polars, ``pyarrow.table(query)``.
+
+        Batches are joined when they are asked for. An error on the way is one for whoever reads. A stream that is
+        dropped after its first batch and before its last ends the query. Rows come cast to a ``requested_schema`` of
+        the same columns; any other is refused.
+        """
+        self._check_open()
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._streamed())
+        if requested_schema is None:
+            return reader.__arrow_c_stream__()
+        try:
+            return reader.__arrow_c_stream__(requested_schema)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            names = ", ".join(f"{field.name} {field.type}" for field in self.schema)
+            raise InputError(
+                f"the rows of this query cannot be given as the requested schema: {error}; they have {names}"
+            ) from error
+
+    def _streamed(self) -> Generator[pa.RecordBatch]:
+        try:
+            yield from self
+        finally:
+            self.close()
+
+    def __repr__(self) -> str:
+        return self._portrait().line()
+
+    def _repr_html_(self) -> str:
+        return self._portrait().html()
+
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """Like iterating, but stops the query once so many rows were given out."""
         self._check_open()
-        left = rows
+        left = None if rows is None else min(rows, MOST_ROWS)
         try:
             while left is None or left > 0:
                 batch = self._next(left)
@@ -237,3 +289,14 @@ class RunningQuery(ABC):
                     self._running.close()  # type: ignore[attr-defined]
             finally:
                 self._finalizer()
+
+
+def _need(package: str, what: str) -> Any:
+    """A package that only some people have."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise InputError(
+            f"{what} needs {package}, which cannot be imported ({error}); install it with 'pip install {package}', "
+            "or take the rows with to_arrow()"
+        ) from error

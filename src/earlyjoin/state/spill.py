@@ -1,7 +1,7 @@
 """The private directory of spill files, which disappears in every ending.
 
 A directory is held by a lock on a file inside it, which the system drops when the process dies, however it dies.
-Whoever starts next in the same place removes the directories that nobody holds any more.
+Whoever starts next in the same place removes the directories that nobody holds any more, whether it spills or not.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
 from earlyjoin.errors import InputError
+from earlyjoin.state.owned_files import is_held
 
 _PREFIX = "earlyjoin-"
 _LOCK = "lock"
@@ -27,6 +29,7 @@ class SpillDirectory:
         self.root = Path(root) if root is not None else Path(tempfile.gettempdir())
         if not self.root.is_dir():
             raise InputError(f"spill directory {str(self.root)!r} does not exist; create it or name another")
+        sweep(self.root)
         self._path: Path | None = None
         self._lock: int | None = None
         self._owner = os.getpid()
@@ -36,7 +39,6 @@ class SpillDirectory:
     def path(self) -> Path:
         """The directory; made when it is first needed, so that a join that never spills leaves no trace."""
         if self._path is None:
-            sweep(self.root)
             try:
                 self._path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=self.root))
                 fresh = self._path / "fresh"
@@ -75,19 +77,14 @@ class SpillDirectory:
 
 
 def sweep(root: Path) -> list[Path]:
-    """Remove the spill directories below ``root`` whose processes are gone; returns what was removed."""
+    """Remove this user's spill directories below ``root`` whose processes are gone; returns what was removed."""
     removed = []
     for path in root.glob(f"{_PREFIX}*-*"):
         with contextlib.suppress(OSError):
-            handle = os.open(path / _LOCK, os.O_RDWR)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                continue  # its process is alive
-            finally:
-                os.close(handle)
-            _remove(path)
-            removed.append(path)
+            found = path.lstat()  # a link could lead to what is not ours
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not is_held(path / _LOCK):
+                _remove(path)
+                removed.append(path)
     return removed
 
 

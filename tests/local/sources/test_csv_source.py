@@ -111,7 +111,8 @@ def test_value_that_does_not_convert(tmp_path: Path, small_blocks: None) -> None
 
 def test_text_that_is_not_utf8(tmp_path: Path, small_blocks: None) -> None:
     path = written(tmp_path / "a.csv", b"k,s\n" + b"1,abc\n" * 30 + b"1,\xe9t\xe9\n")
-    assert message(path) == r"line 32, column 's': the text '\xe9t\xe9' is not valid UTF-8"
+    where = r"line 32, column 's': the text '\xe9t\xe9' is not valid UTF-8"
+    assert message(path) == f"{where}; save it as UTF-8, for example with iconv -f LATIN1 -t UTF-8"
 
 
 def test_empty_columns_turn_out_to_be_text(tmp_path: Path, small_blocks: None) -> None:
@@ -202,3 +203,15 @@ def test_headers(tmp_path: Path) -> None:
     assert only_header.num_rows == 0
     assert only_header.schema.names == ["a", "b"]
     assert table(written(tmp_path / "a.csv", "a,b")).schema.names == ["a", "b"]
+
+
+def test_what_is_no_utf8_text_is_told_before_any_row(tmp_path: Path) -> None:
+    """Regression: pyarrow takes a column for bytes when its first block is no UTF-8; the error came from the output."""
+    latin = written(tmp_path / "latin.csv", b"k,s\n1,caf\xe9\n")
+    assert r"line 2, column 's': the text 'caf\xe9' is not valid UTF-8; save it as UTF-8" in message(latin)
+    header = written(tmp_path / "header.csv", b"k,caf\xe9\n1,2\n")
+    assert r"the column name 'caf\xe9' in the header is not valid UTF-8" in message(header)
+    wide = written(tmp_path / "wide.csv", "k,s\n1,a\n".encode("utf-16"))
+    assert "is text in UTF-16; save it as UTF-8, for example with iconv -f UTF-16" in message(wide)
+    packed = written(tmp_path / "packed.csv", gzip.compress(b"k,s\n1,a\n"))
+    assert "is compressed with gzip; a name that ends with .gz says so" in message(packed)

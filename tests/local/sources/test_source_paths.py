@@ -77,7 +77,7 @@ def test_format_given_for_names_without_suffix(tmp_path: Path) -> None:
         ("empty", r"empty: no data file in this directory; known are parquet \(.parquet, .parq, .pq\), csv"),
         ("nested", r"nested: no data file in this directory; sub-directories are not entered, a pattern such as"),
         ("notes.txt", r"notes.txt: its name does not tell the format; known are parquet .*Or pass format="),
-        ("s3://bucket/a.parquet", r"only local files are read here; for s3:// use the Spark engine"),
+        ("s3://bucket/a.parquet", r"only local files are read here; for s3:// use engine='spark'"),
     ],
 )
 def test_messages(tmp_path: Path, path: str, message: str) -> None:
@@ -96,5 +96,5 @@ def test_more_messages(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no parquet file in this directory"):
         find_files(tmp_path, "parquet")
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(InputError, match="is not a regular file; open it yourself"):
+    with pytest.raises(InputError, match="is neither a file nor a directory; a pipe must be an input of its own"):
         find_files(tmp_path / "pipe.csv")

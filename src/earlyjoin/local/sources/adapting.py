@@ -24,7 +24,7 @@ def adapted(sources: Sequence[Source], condition: Condition | MultiEqual) -> tup
     schemas = [source.schema for source in sources]
     wanted = list(schemas)
     bound = condition.bind(schemas) if isinstance(condition, MultiEqual) else bind(condition, *schemas)
-    for part in bound.parts:
+    for part in bound.compared():
         for places in zip(*part.columns, strict=True):
             types = [schema.field(name).type for schema, name in zip(schemas, places, strict=True)]
             known = next((type_ for type_ in types if not pa.types.is_null(type_)), None)

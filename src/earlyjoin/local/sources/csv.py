@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.local.sources.csv_faults import explain, unclosed_quote
+from earlyjoin.local.sources.csv_faults import explain, invalid_text, unclosed_quote
 from earlyjoin.local.sources.csv_records import Dialect, read_header
 from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.paths import COMPRESSED
@@ -109,6 +109,9 @@ class CsvSource(Source):
         for file, dialect in self._dialects:
             if not dialect.bare:
                 with self._reader(file, dialect, None) as reader:
+                    for field in reader.schema:
+                        if pa.types.is_binary(field.type) and field.name not in self._given:
+                            raise invalid_text(file, dialect, field.name)
                     if not all(pa.types.is_null(field.type) or field.name in self._given for field in reader.schema):
                         return nulls_as_text(reader.schema)
                     rows = rows or _has_rows(reader)

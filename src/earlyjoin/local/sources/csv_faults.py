@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.csv_records import SCAN_BYTES, Dialect, Records, lines_of
+from earlyjoin.local.sources.contents import AS_UTF8
+from earlyjoin.local.sources.csv_records import SCAN_BYTES, Dialect, Records, is_text, lines_of
 from earlyjoin.local.sources.faults import first_line
 
 _FIELDS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -45,20 +46,48 @@ def explain(
         column = dialect.header[index]
         value = _short(fields[index]) if index < len(fields) else ""
         if "invalid UTF8" in message:
-            return InputError(f"{file}: line {line}, column {column!r}: the text '{value}' is not valid UTF-8")
+            return InputError(
+                f"{file}: line {line}, column {column!r}: the text '{value}' is not valid UTF-8; {AS_UTF8}"
+            )
         wrong = f"{file}: line {line}, column {column!r}: {value!r} is not a valid {types[column]}"
         if column in given:
-            return InputError(f"{wrong}; the type was given in types=")
+            return InputError(f"{wrong}; the type was given in types=", command=f"{wrong}, the type that was given")
         inferred = "the type was inferred from the first rows"
         return InputError(
             f"{wrong}; {inferred}; pass types={{{column!r}: 'string'}} or another type",
-            command=f"{wrong}; {inferred}: let them show what the column holds, or mend the value",
+            command=f"{wrong}; {inferred}; give another with --types-left or --types-right {column}=string",
         )
     if _TOO_LONG in message:
         long = _long_record(file, dialect)
         where = "" if long is None else f"line {long} begins "
         return InputError(f"{file}: {where}a record of more than {SCAN_BYTES >> 20} MB; is a quote never closed?")
     return InputError(f"{file}: is not a valid CSV file: {first_line(error)}")
+
+
+def explain_once(name: str, error: BaseException, dialect: Dialect, records_before: int) -> InputError:
+    """The same for what cannot be read again to find the line: a pipe, read in blocks. Its header is record 1."""
+    message = str(error)
+    if found := _FIELDS.search(message):
+        record, _, got = (int(part) for part in found.groups())
+        fields = f"{got} field{'s' * (got != 1)}"
+        where = f"{name}: record {records_before + record}"
+        return InputError(f"{where} has {fields}, the header has {len(dialect.header)}")
+    if found := _VALUE.search(message):
+        where = f"{name}: record {records_before + int(found[2])}, column {dialect.header[int(found[1])]!r}"
+        return InputError(f"{where}: {message[found.end() :].splitlines()[0]}")
+    return InputError(f"{name}: is not valid CSV: {first_line(error)}")
+
+
+def invalid_text(file: str, dialect: Dialect, column: str) -> InputError:
+    """The error for a column that pyarrow took for bytes, because some of its text is not valid UTF-8."""
+    index = dialect.header.index(column)
+    where, value = "", ""
+    with lines_of(file) as (text, _):
+        for line, fields in Records(text, dialect.delimiter):
+            if index < len(fields) and not is_text(fields[index]):
+                where, value = f"line {line}, ", f" '{_short(fields[index])}'"
+                break
+    return InputError(f"{file}: {where}column {column!r}: the text{value} is not valid UTF-8; {AS_UTF8}")
 
 
 def unclosed_quote(file: str, dialect: Dialect) -> int | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
+from earlyjoin.local.sources.contents import AS_UTF8, HEAD_BYTES, no_text
 
 SCAN_BYTES = 1 << 20
 
@@ -32,19 +33,35 @@ class Dialect:
 
 def read_header(file: str, delimiter: str) -> Dialect | None:
     """The column names of a file, or None when there is nothing in it."""
+    with pa.input_stream(file) as raw:
+        if why := no_text(raw.read(HEAD_BYTES)):
+            raise InputError(f"{file}: {why}")
     with lines_of(file) as (text, _):
-        records = Records(text, delimiter)
-        try:
-            header = next((fields for _, fields in records), None)
-        except csv.Error as error:
-            raise InputError(f"{file}: the header line is broken: {error}") from error
-        if header is None:
-            return None
-        bare = not records.raw[-1].endswith(("\n", "\r"))
+        return header_of(text, file, delimiter)
+
+
+def header_of(text: Iterable[str], name: str, delimiter: str) -> Dialect | None:
+    """The column names at the beginning of a text, or None when there is nothing in it."""
+    records = Records(text, delimiter)
+    try:
+        header = next((fields for _, fields in records), None)
+    except csv.Error as error:
+        raise InputError(f"{name}: the header line is broken: {error}") from error
+    if header is None:
+        return None
+    bare = not records.raw[-1].endswith(("\n", "\r"))
+    if broken := next((column for column in header if not is_text(column)), None):
+        shown = broken.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        raise InputError(f"{name}: the column name '{shown}' in the header is not valid UTF-8; {AS_UTF8}")
     twice = next((column for column in header if header.count(column) > 1), None)
     if twice is not None:
-        raise InputError(f"{file}: the header names column {twice!r} twice")
+        raise InputError(f"{name}: the header names column {twice!r} twice")
     return Dialect(delimiter, tuple(header), bare)
+
+
+def is_text(value: str) -> bool:
+    """Was it valid UTF-8?"""
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 class Records:

@@ -17,6 +17,12 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
+def reason(error: BaseException) -> str:
+    """Why the system or Arrow refused, without the words that pyarrow puts around what the system said."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number is not None else first_line(error)
+
+
 @contextmanager
 def opening(file: str, kind: str) -> Iterator[None]:
     """Errors while a file is opened: whatever is wrong, the caller named a file that cannot be used."""

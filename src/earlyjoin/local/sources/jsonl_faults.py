@@ -11,6 +11,8 @@ from earlyjoin.errors import InputError
 from earlyjoin.local.sources.faults import first_line
 from earlyjoin.local.sources.jsonl_parser import LineParser
 
+_OPTIONS = "--types-left or --types-right"
+
 
 def explain(
     file: str,
@@ -29,7 +31,7 @@ def explain(
     schema = parser.parse(before).schema if before.strip() else parser.schema  # what was inferred up to that line
     what, advice = _wrong(lines[at], schema, parser, given)
     where = f"{file}: line {lines_before + at + 1} {what}"
-    return InputError(where + advice, command=where)  # the advice is for Python
+    return InputError(f"{where}{advice}", command=f"{where}{advice}".replace("types=", _OPTIONS))
 
 
 def _first_broken(lines: list[bytes], parser: LineParser) -> int | None:

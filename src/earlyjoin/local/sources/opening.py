@@ -13,11 +13,13 @@ from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.iterators import IteratorSource, from_stream
 from earlyjoin.local.sources.memory import TableSource, as_table, made_by, table_of
 from earlyjoin.local.sources.paths import PathLike, absolute_path, find_files
+from earlyjoin.local.sources.pipes import STANDARD_INPUT, file_behind, is_pipe
+from earlyjoin.state.running_query import RunningQuery
 
 ACCEPTED = (
     "a path, directory or glob of Parquet, CSV, Arrow IPC or JSON lines files (or a list of paths), "
     "a pyarrow Table, RecordBatch, RecordBatchReader or list of batches, a pandas or Polars frame, "
-    "an object with __arrow_c_stream__, or an iterator of batches"
+    "another query, an object with __arrow_c_stream__, or an iterator of batches"
 )
 
 _FILE_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -44,7 +46,10 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
         _only(options, (), name, "a source that is already open")
         return data
     if isinstance(data, str | os.PathLike):
-        return _open_files(data, os.fspath(data), options)
+        if is_pipe(os.fspath(data)):
+            _only(options, ("columns", "format", "delimiter", "types"), name, "a pipe")
+            return _open_pipe(os.fspath(data), options)
+        return _open_files(file_behind(os.fspath(data)) or data, os.fspath(data), options)
     if made_by(data, "pyspark"):
         raise InputError(f"{name}: a PySpark {type(data).__name__} is joined by the Spark engine, not by the local one")
     if isinstance(data, list | tuple):
@@ -53,6 +58,9 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
     if table is not None:
         _only(options, ("columns",), name, "data in memory")
         return TableSource(table, name=name, **options)
+    if isinstance(data, RunningQuery):
+        _only(options, ("columns",), name, "a query")
+        return IteratorSource(data, name=name, schema=data.schema, origin=data, **options)
     if isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__"):
         _only(options, ("columns",), name, "an Arrow stream")
         return from_stream(data, name=name, **options)
@@ -61,6 +69,12 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
         return IteratorSource(data, name=name, **options)
     hint = ". For a mapping of columns write pyarrow.table(...)" if isinstance(data, Mapping) else ""
     raise InputError(f"{name}: cannot read a {type(data).__name__}; accepted are {ACCEPTED}{hint}")
+
+
+def _open_pipe(path: str, options: dict[str, Any]) -> Source:
+    from earlyjoin.local.sources.piped import PipedSource
+
+    return PipedSource(path, name="standard input" if path in STANDARD_INPUT else path, **options)
 
 
 def _open_files(paths: PathLike | Sequence[PathLike], name: str, options: dict[str, Any]) -> Source:
@@ -79,22 +93,33 @@ def _as_list(paths: PathLike | Sequence[PathLike]) -> Sequence[PathLike]:
 def _open_found(paths: PathLike | Sequence[PathLike], name: str, options: dict[str, Any]) -> Source:
     found = find_files(paths, options.pop("format", None))
     _only(options, _FILE_OPTIONS[found.format], name, f"{found.format} files")
+    if not found.partitions:
+        return _open_format(found.format, found.files, name, options)
+    from earlyjoin.local.sources.partitions import PartitionedSource
+
+    def open_part(files: Sequence[str], given: Mapping[str, Any]) -> Source:
+        return _open_format(found.format, files, os.path.dirname(files[0]), given)
+
+    return PartitionedSource(dict(zip(found.files, found.partitions, strict=True)), open_part, name=name, **options)
+
+
+def _open_format(format: str, files: Sequence[str], name: str, options: Mapping[str, Any]) -> Source:
     # each format is imported when it is used: together they would double the time to start
-    if found.format == "parquet":
+    if format == "parquet":
         from earlyjoin.local.sources.parquet import ParquetSource
 
-        return ParquetSource(found.files, name=name, **options)
-    if found.format == "csv":
+        return ParquetSource(files, name=name, **options)
+    if format == "csv":
         from earlyjoin.local.sources.csv import CsvSource
 
-        return CsvSource(found.files, name=name, **options)
-    if found.format == "arrow":
+        return CsvSource(files, name=name, **options)
+    if format == "arrow":
         from earlyjoin.local.sources.ipc import IpcSource
 
-        return IpcSource(found.files, name=name, **options)
+        return IpcSource(files, name=name, **options)
     from earlyjoin.local.sources.jsonl import JsonLinesSource
 
-    return JsonLinesSource(found.files, name=name, **options)
+    return JsonLinesSource(files, name=name, **options)
 
 
 def _open_list(data: Sequence[Any], name: str, options: dict[str, Any]) -> Source:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from earlyjoin.errors import InputError
+from earlyjoin.local.sources.partition_names import Partition, is_partition, partition_of
 
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".parq", ".pq"),
@@ -30,6 +31,8 @@ class DataFiles:
 
     format: str
     files: tuple[str, ...]
+    partitions: tuple[Partition, ...] = ()
+    """The partition of each file, where directories tell one."""
 
 
 def known_formats() -> str:
@@ -58,18 +61,25 @@ def find_files(paths: PathLike | Sequence[PathLike], format: str | None = None) 
     if not several:
         raise InputError("an empty list of paths was given as input")
     files: list[str] = []
+    partitions: list[Partition] = []
     for path in several:
-        files += _expand(_local(path), format)
+        found_here = _expand(_local(path), format)
+        files += found_here
+        partitions += [partition_of(file, _root(_local(path))) for file in found_here]
     by_format: dict[str, str] = {}
     for file in files:
         found = format or format_of(file)
         if found is None:
-            raise InputError(f"{file}: its name does not tell the format; known are {known_formats()}. Or pass format=")
+            unknown = f"{file}: its name does not tell the format; known are {known_formats()}"
+            raise InputError(f"{unknown}. Or pass format=", command=f"{unknown}. Or give --format-SIDE")
         by_format.setdefault(found, file)
     if len(by_format) > 1:
         examples = ", ".join(f"{name} ({file})" for name, file in sorted(by_format.items()))
-        raise InputError(f"{_shown(several)}: files of several formats: {examples}. Pass format= to read one of them")
-    return DataFiles(next(iter(by_format)), tuple(files))
+        mixed = f"{_shown(several)}: files of several formats: {examples}"
+        raise InputError(
+            f"{mixed}. Pass format= to read one of them", command=f"{mixed}. Read one of them with --format-SIDE"
+        )
+    return DataFiles(next(iter(by_format)), tuple(files), tuple(partitions) if any(partitions) else ())
 
 
 def absolute_path(path: PathLike) -> str:
@@ -87,9 +97,8 @@ def _local(path: PathLike) -> str:
     if separator and scheme == "file":
         return rest
     if separator and scheme.isalnum():
-        raise InputError(
-            f"{text}: only local files are read here; for {scheme}:// use the Spark engine or pass a reader"
-        )
+        local = f"{text}: only local files are read here; for {scheme}:// use"
+        raise InputError(f"{local} engine='spark', or pass a reader", command=f"{local} --engine spark")
     return os.path.expanduser(text)
 
 
@@ -99,13 +108,24 @@ def _expand(path: str, format: str | None) -> list[str]:
     if os.path.isfile(path):
         return [path]
     if os.path.exists(path):
-        raise InputError(f"{path}: is not a regular file; open it yourself and pass a pyarrow.RecordBatchReader")
+        raise InputError(f"{path}: is neither a file nor a directory; a pipe must be an input of its own")
     if glob.has_magic(path):
         found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file) and not _hidden(file)]
         if not found:
             raise InputError(f"{path}: no file matches this pattern")
         return sorted(found)
     raise InputError(_missing(path))
+
+
+def _root(path: str) -> str:
+    """Where the directories begin whose names may be partitions: below what was named, or at the first wildcard."""
+    if os.path.isdir(path):
+        return path
+    parts = path.split(os.sep)
+    fixed = next((number for number, part in enumerate(parts) if glob.has_magic(part)), None)
+    if fixed is None:
+        return os.path.dirname(path)
+    return os.sep.join(parts[:fixed]) or (os.sep if path.startswith(os.sep) else "")
 
 
 def _hidden(file: str) -> bool:
@@ -119,13 +139,34 @@ def _in_directory(directory: str, format: str | None) -> list[str]:
     wanted = [file for file in files if (format_of(file) is not None if format is None else format_of(file) == format)]
     if not wanted and format is not None:  # the caller knows better than names without a suffix, such as part-0000
         wanted = [file for file in files if format_of(file) is None]
+    below = [name for name in names if os.path.isdir(os.path.join(directory, name))]
+    partitions = [name for name in below if is_partition(name)]
+    if partitions:
+        others = wanted + [name for name in below if name not in partitions]
+        return _in_partitions(directory, partitions, others, format)
     if wanted:
         return wanted
-    if any(os.path.isdir(os.path.join(directory, name)) for name in names):
+    if below:
         hint = f"; sub-directories are not entered, a pattern such as {os.path.join(directory, '**', '*.parquet')} is"
     else:
         hint = f"; known are {known_formats()}" if format is None else ""
     raise InputError(f"{directory}: no {format or 'data'} file in this directory{hint}")
+
+
+def _in_partitions(directory: str, partitions: list[str], others: list[str], format: str | None) -> list[str]:
+    if others:
+        raise InputError(
+            f"{directory}: has partitions such as {partitions[0]}, and beside them {os.path.basename(others[0])}; "
+            "move one of them to a directory of its own"
+        )
+    files: list[str] = []
+    for name in partitions:
+        inner = os.path.join(directory, name)
+        if any(not _hidden(entry) for entry in os.listdir(inner)):  # a partition may be empty
+            files += _in_directory(inner, format)
+    if not files:
+        raise InputError(f"{directory}: no {format or 'data'} file in any of its partitions")
+    return files
 
 
 def _missing(path: str) -> str:

@@ -102,6 +102,9 @@ def parse_types(types: Mapping[str, object] | None) -> dict[str, pa.DataType]:
         try:
             result[column] = pa.type_for_alias(given)
         except (ValueError, TypeError) as error:
-            allowed = "a pyarrow type, or a name such as int64, double, string, date32, timestamp[us], bool"
-            raise InputError(f"types: {given!r} for column {column!r} is no type; give {allowed}") from error
+            wrong = f"{given!r} for column {column!r} is no type; give"
+            names = "a name such as int64, double, string, date32, timestamp[us], bool"
+            raise InputError(
+                f"types: {wrong} a pyarrow type, or {names}", command=f"--types-SIDE: {wrong} {names}"
+            ) from error
     return result

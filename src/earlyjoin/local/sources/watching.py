@@ -116,6 +116,11 @@ class WatchedFiles:
             asdict(mark) | {"fingerprint": fingerprint(mark.path, len(self._marks))} for mark in self._marks.values()
         ]
 
+    def name_of(self, found: os.stat_result) -> str | None:
+        """The file among these that the file system knows as ``found``, whatever path led there."""
+        same = (mark.path for mark in self._marks.values() if (mark.device, mark.inode) == (found.st_dev, found.st_ino))
+        return next(same, None)
+
     @property
     def paths(self) -> list[str]:
         """The files, by paths that hold in any directory."""

@@ -1,0 +1,139 @@
+"""Rows as bytes: the formats that results are written in, each onto a stream that need not be seekable."""
+
+from __future__ import annotations
+
+import base64
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import pyarrow as pa
+
+from earlyjoin.errors import InputError
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+"""The format that the end of a file's name means."""
+
+FORMATS = ("parquet", "csv", "arrow", "json")
+
+
+class Writer(ABC):
+    """Puts batches onto a stream, which it leaves open."""
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        self.stream = stream
+        self.schema = schema
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what belongs at the end."""
+
+
+class ParquetRows(Writer):
+    """Apache Parquet."""
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        super().__init__(stream, schema)
+        import pyarrow.parquet as pq
+
+        self._writer = pq.ParquetWriter(stream, schema, compression="snappy")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class CsvRows(Writer):
+    """Comma-separated values with a header."""
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        super().__init__(stream, _csv_schema(schema))
+        import pyarrow.csv as csv
+
+        try:
+            self._writer = csv.CSVWriter(stream, self.schema)
+        except pa.ArrowException as error:
+            raise InputError(f"CSV cannot hold this result: {error}; write Parquet, Arrow IPC or JSON lines") from error
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch.cast(self.schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class ArrowFile(Writer):
+    """Arrow IPC, the file format: batches can be reached in any order."""
+
+    _open: Any = staticmethod(pa.ipc.new_file)
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        super().__init__(stream, schema)
+        self._writer = self._open(stream, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class ArrowStream(ArrowFile):
+    """Arrow IPC, the stream format: it can be read while it is written."""
+
+    _open = staticmethod(pa.ipc.new_stream)
+
+
+class JsonLines(Writer):
+    """One JSON object a line; dates, times and decimals as text, bytes in base64, NaN and infinities as null."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        import json
+
+        rows = ({name: _json_number(value) for name, value in row.items()} for row in batch.to_pylist())
+        text = "".join(json.dumps(row, default=_json_text) + "\n" for row in rows)
+        self.stream.write(text.encode())
+
+    def close(self) -> None:
+        pass
+
+
+def open_writer(format: str, stream: Any, schema: pa.Schema, *, read_at_once: bool = False) -> Writer:
+    """A writer of one of ``FORMATS``; ``read_at_once`` is for streams whose reader cannot wait for their end."""
+    kinds: dict[str, type[Writer]] = {
+        "parquet": ParquetRows,
+        "csv": CsvRows,
+        "arrow": ArrowStream if read_at_once else ArrowFile,
+        "json": JsonLines,
+    }
+    if format not in kinds:
+        raise InputError(f"unknown output format {format!r}: choose one of {', '.join(FORMATS)}")
+    return kinds[format](stream, schema)
+
+
+def _csv_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema as Arrow can write it as CSV: without string views and binary views."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+
+
+def _json_number(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _json_text(value: object) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
