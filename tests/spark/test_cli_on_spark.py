@@ -78,7 +78,25 @@ def test_arrow_on_standard_output(spark: Any, inputs: Inputs, monkeypatch: pytes
     left, left_path, right, right_path = inputs
     taken = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=taken, isatty=lambda: False, flush=lambda: None))
-    assert main(["join", left_path, right_path, "--on", "k", "--engine", "spark", "--stdout", "arrow", "-q"]) == 0
+    assert (
+        main(
+            [
+                "join",
+                left_path,
+                right_path,
+                "--on",
+                "k",
+                "--engine",
+                "spark",
+                "-o",
+                "-",
+                "--output-format",
+                "arrow",
+                "-q",
+            ]
+        )
+        == 0
+    )
     rows = pa.ipc.open_stream(taken.getvalue()).read_all()
     assert multiset(rows) == multiset(ej.join(left, right, on="k").to_arrow())
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.spark import early
+from earlyjoin.errors import SourceError
+from earlyjoin.spark import aiming, early, looking
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
 from spark.tables import in_files, multiset, numbered
@@ -116,15 +117,108 @@ def test_spark_is_left_alone_where_it_needs_no_shuffle(spark: Any, paths: tuple[
     assert "needs no shuffle" not in ej.join(left, right, on="k").explain()
 
 
-def test_inputs_behind_an_aggregation(spark: Any, paths: tuple[str, str]) -> None:
+def test_plain_files_are_read_without_a_job(
+    spark: Any, paths: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def collected(frame: Any) -> None:
+        raise AssertionError("Spark was asked")
+
+    left, right = (spark.read.parquet(path) for path in paths)
+    whole = multiset(plain(left, right, "inner"))
+    query = ej.join(left, right, on="k")
+    with monkeypatch.context() as patch:
+        patch.setattr(looking, "collected", collected)
+        head = query.head(500)  # more than one step
+        assert query._execution.joined_early.look.sides[0].taken > 1
+    assert len(head) == 500
+    assert multiset(head) <= whole
+    assert multiset(query.to_arrow()) == whole
+
+
+def test_rows_that_pass_a_filter_are_read_without_a_job(
+    spark: Any, paths: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def collected(frame: Any) -> None:
+        raise AssertionError("Spark was asked")
+
+    left, right = (spark.read.parquet(path) for path in paths)
+    left, right = left.where("a % 3 = 0"), right.where("b % 2 = 0 AND k > 3").select("b", "k")
+    whole = multiset(plain(left, right, "inner"))
+    query = ej.join(left, right, on="k")
+    with monkeypatch.context() as patch:
+        patch.setattr(looking, "collected", collected)
+        head = query.head(5)
+    assert len(head) == 5
+    assert multiset(head.select(["k", "a", "b"])) <= whole
+    assert sum(multiset(query.to_arrow()).values()) == sum(whole.values())
+
+
+def test_a_file_that_changes_after_its_filter_was_asked(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows that pass are told by their numbers, which are those of other rows then."""
+    left, right = (in_files(numbered(ROWS, KEYS, name, seed), tmp_path / name, 1) for seed, name in enumerate("ab"))
+    frames = [spark.read.parquet(left).where("a % 3 = 0"), spark.read.parquet(right)]
+
+    def probe(*args: Any, **options: Any) -> None:
+        aiming.probe(*args, **options)
+        (path,) = Path(left).iterdir()
+        pq.write_table(numbered(ROWS, KEYS, "a", 7).slice(1), path)
+
+    monkeypatch.setattr(looking, "probe", probe)
+    with pytest.raises(SourceError, match=r"has changed since"):
+        ej.join(*frames, on="k").head(5)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("grouped", [0, 1])
+def test_groups_are_found_by_the_keys_of_the_other_side(
+    spark: Any, paths: tuple[str, str], how: Any, grouped: int
+) -> None:
+    frames = [spark.read.parquet(path) for path in paths]
+    frames[grouped] = frames[grouped].groupBy("k").count()
+    whole = multiset(plain(*frames, how))
+    for rows in (50, 10**6):
+        query = ej.join(*frames, on="k", how=how)
+        assert multiset(query.head(rows)) <= whole
+        found = query._execution.joined_early
+        # All groups would be sent to every task to find those that a semi join gave out early.
+        assert (found is None) == (how == "semi" and grouped == 1)
+        assert found is None or found.look.found >= rows or rows > sum(whole.values())
+        assert multiset(query.to_arrow()) == whole
+
+
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_a_limit_on_groups_gives_no_row_twice(spark: Any, paths: tuple[str, str], how: Any) -> None:
     left, right = (spark.read.parquet(path) for path in paths)
     left = left.groupBy("k").count()
-    query = ej.join(left, right, on="k", how="left")
-    whole = multiset(plain(left, right, "left"))
-    head = query.head(50)
-    assert len(head) == 50
-    assert not multiset(head) - whole
-    assert multiset(query.to_arrow()) == whole
+    whole = multiset(plain(left, right, how))
+    for rows in (10, sum(whole.values()) - 1, 10**6):
+        query = ej.join(left, right, on="k", how=how)
+        found = pa.Table.from_batches(list(query.limited(rows)), schema=query.schema)
+        assert len(found) == min(rows, sum(whole.values()))
+        assert multiset(found) <= whole
+
+
+@pytest.mark.parametrize("key", ["count", "most"])
+def test_groups_that_have_no_key_in_common_with_the_join(spark: Any, paths: tuple[str, str], key: str) -> None:
+    """Which groups have such a count shows when all were computed: nothing is looked for."""
+    left, right = (spark.read.parquet(path) for path in paths)
+    left = left.groupBy("k").agg({"*": "count", "a": "max"}).toDF("k", "count", "most")
+    query = ej.join(left, right, on=[(key, "k")])
+    whole = multiset(left.withColumnRenamed("k", "k0").join(right, left[key] == right["k"]).toArrow())
+    assert len(query.head(50)) == min(50, sum(whole.values()))
+    early = query._execution.joined_early
+    assert early is not None
+    assert "compute all groups" in str(early.look.over)
+    assert sum(multiset(query.to_arrow()).values()) == sum(whole.values())
+
+
+def test_no_size_is_told_from_groups(spark: Any, paths: tuple[str, str]) -> None:
+    left, right = (spark.read.parquet(path) for path in paths)
+    query = ej.join(left.groupBy("k").count(), right, on="k")
+    assert query.estimate_now() is None
+    assert "aggregation" in str(query.estimate_reason)
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "semi", "anti"])

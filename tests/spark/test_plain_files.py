@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import BudgetExceeded, EarlyJoinError
-from earlyjoin.spark.arrow_types import plain_schema
 from earlyjoin.spark.driver_join import DriverJoin
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.plain_files import files_here, has_one_meaning, read_files
+from earlyjoin.spark.plain_files import files_here, has_one_meaning, read_files, read_ranges
 from earlyjoin.spark.query import Query
 from earlyjoin.spark.scans import Planned, look
+from earlyjoin.spark.types import arrow_schema
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
 from spark.tables import in_files, multiset
 
@@ -48,8 +49,8 @@ def account(limit: int = 2**24) -> Account:
 
 def read(frame: Any, **limit: int) -> pa.Table | None:
     """As a join does it."""
-    schema, paths = plain_schema(frame), files_here(frame)
-    if not is_plain(frame) or schema is None or not has_one_meaning(schema) or paths is None:
+    schema, paths = arrow_schema(frame, 0), files_here(frame)
+    if not is_plain(frame) or not has_one_meaning(schema) or paths is None:
         return None
     return read_files(paths, schema, account(**limit), 2)
 
@@ -68,21 +69,33 @@ def test_every_type_with_one_meaning(spark: Any, tmp_path: Path) -> None:
     assert multiset(here) == multiset(there)
 
 
-def test_some_columns_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
-    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2)).select("int", "x")
+@pytest.mark.parametrize("names", [["int", "x"], ["x", "int"]])
+def test_some_columns(spark: Any, tmp_path: Path, names: list[str]) -> None:
+    frame = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2)).select(*names)
     assert is_plain(frame)
-    here = read(frame)
+    here, there = read(frame), frame.toArrow()
     assert here is not None
-    assert here.column_names == ["int", "x"]
+    assert here.column_names == names
+    assert multiset(here) == multiset(there)
+
+
+def test_a_filter_is_told(spark: Any, tmp_path: Path) -> None:
+    rows = spark.read.parquet(in_files(ROWS, tmp_path / "t", 2))
+    for frame in (rows.where("int > 1"), rows.where("int > 1").select("x")):
+        planned = look(frame)
+        assert isinstance(planned, Planned)
+        assert planned.filtered
+    query = ej.join(rows.where("int > 1"), rows, on=ej.band("int", eps=0))
+    assert "read from their files" not in query.explain()
+    assert query.to_arrow().num_rows == 2
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda frame: frame.where("int > 0"),
         lambda frame: frame.withColumnRenamed("x", "y"),
         lambda frame: frame.selectExpr("int + 1 AS int"),
-        lambda frame: frame.select("x", "int"),
+        lambda frame: frame.selectExpr("int", "int AS x"),
         lambda frame: frame.limit(3),
         lambda frame: frame.distinct(),
         lambda frame: frame.union(frame),
@@ -124,9 +137,49 @@ def test_partitions_told_by_directories_are_spark_s(spark: Any, tmp_path: Path) 
 @pytest.mark.parametrize(
     "column",
     [
-        pa.array([dt.date(1500, 1, 1)]),
-        pa.array([dt.datetime(2021, 3, 14, 6, 30)]),
-        pa.array([Decimal("1.50")], pa.decimal128(10, 2)),
+        pa.array([dt.date(1582, 10, 15), None, dt.date(9999, 12, 31)]),
+        pa.array([dt.datetime(2021, 3, 14, 2, 30), None]),  # not an hour of New York
+        pa.array([dt.datetime(1900, 1, 1), None, dt.datetime(2021, 3, 14, 6, 30)], pa.timestamp("us", "UTC")),
+        pa.array([dt.datetime(2021, 3, 14, 6, 30, 0, 5000)], pa.timestamp("ms", "Asia/Tokyo")),
+        *(pa.array([Decimal("1.50"), Decimal("-9.99"), None], pa.decimal128(digits, 2)) for digits in (3, 10, 38)),
+    ],
+)
+def test_days_times_and_decimals(spark: Any, tmp_path: Path, column: pa.Array) -> None:
+    frame = spark.read.parquet(in_files(pa.table({"c": column}), tmp_path / "t", 1))
+    here, there = read(frame), frame.toArrow()
+    assert here is not None
+    assert here.schema.types == there.schema.types
+    assert multiset(here) == multiset(there)
+
+
+def test_old_int96_times_are_spark_s(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"c": pa.array([dt.datetime(2021, 3, 14, 6, 30)])})
+    (tmp_path / "t").mkdir()
+    pq.write_table(rows, tmp_path / "t" / "a.parquet", use_deprecated_int96_timestamps=True)
+    assert read(spark.read.parquet(str(tmp_path / "t"))) is None
+
+
+@pytest.mark.parametrize("group", [3, 100])
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 1), (0, 4), (2, 7), (5, 100), (9, 10), (10, 20)])
+def test_some_rows_of_a_file(tmp_path: Path, group: int, first: int, last: int) -> None:
+    rows = pa.table({"x": range(10)})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=group)
+    found = read_ranges([(tmp_path / "a.parquet", first, last)], rows.schema, None)
+    assert found is not None
+    assert found["x"].to_pylist() == list(range(10))[first:last]
+
+
+def test_rows_that_are_too_large_are_left_to_spark(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": range(1000)}), tmp_path / "a.parquet")
+    assert read_ranges([(tmp_path / "a.parquet", 0, 1000)], pa.schema({"x": pa.int64()}), 7999) is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([dt.date(2021, 3, 14), dt.date(1500, 1, 1)]),
+        pa.array([dt.datetime(1850, 3, 14, 6, 30)]),
+        pa.array([dt.datetime(1850, 3, 14, 6, 30)], pa.timestamp("us", "UTC")),
         pa.array([1], pa.uint32()),
         pa.array([[1, 2]]),
         pa.array([{"a": 1}]),
@@ -243,8 +296,8 @@ def test_no_job_is_started(spark: Any, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Jobs, "together", together)
     query = ej.join(frame, frame, on=ej.band("int", eps=1))
     assert "read from their files" in query.explain()
-    dated = frame.sparkSession.read.parquet(in_files(pa.table({"d": [dt.date(2020, 1, 1)]}), tmp_path / "d", 1))
-    assert "read from their files" not in ej.join(dated, dated, on=ej.less("d")).explain()
+    nested = frame.sparkSession.read.parquet(in_files(pa.table({"d": [1], "list": [[1]]}), tmp_path / "d", 1))
+    assert "read from their files" not in ej.join(nested, nested, on=ej.less("d")).explain()
     assert query.to_arrow().num_rows == 7
     assert query.algorithm == DriverJoin.name
     assert query.progress.rows_in == (4, 4)

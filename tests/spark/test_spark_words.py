@@ -49,7 +49,7 @@ def test_join_types_as_spark_spells_them(left: Any, right: Any, how: str) -> Non
 def test_unknown_join_types(left: Any, right: Any) -> None:
     with pytest.raises(InputError, match=r"unknown join type 'sideways'; choose one of: inner, left \(left_outer\)"):
         ej.join(left, right, on="k", how="sideways")
-    with pytest.raises(InputError, match="a 'cross' join has no condition"):
+    with pytest.raises(InputError, match=r"how='cross' .* has no condition"):
         ej.join(left, right, on="k", how="cross")
 
 

@@ -3,7 +3,7 @@
 The least bytes of both files are looked for that give the rows wanted. Before anything was joined, the result is taken
 to have a row for each row of the larger side, as where a key meets its references, times the parts of both sides that
 pass their filters, which a file of each is asked for: only the columns of the filter are read. Afterwards the rows
-found tell.
+found tell. Groups are asked for by key, once, for a few more keys than rows are wanted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.spark.scans import ROW
@@ -31,6 +33,8 @@ PROBED_ROWS = 1_000_000
 EVIDENCE = 5
 """Rows found that tell how many more there will be."""
 _MARGIN = 1.5
+_KEYS_MARGIN = 3.0
+"""Rows of the other side that are read for each row wanted, where groups are asked for by key."""
 _BLIND_GAIN = 16.0
 """How many times as many pairs of rows to look at while too little was found to tell."""
 
@@ -42,17 +46,24 @@ class Room:
     least_rows: int
     most_rows: tuple[int, int]
     """Of each side: what the memory has room for, and no stretch needs more."""
+    most_here: tuple[int, int]
+    """The same where rows are read without Spark, and measured on the way."""
     dense: bool
     """Does the condition hold for many pairs of rows? Then the least will do."""
 
 
-def probe(frame: Any, side: Stretches) -> None:
-    """Find out which part of the rows of its first file pass the filter of a side; runs a job."""
+def probe(frame: Any, side: Stretches, *, plain: bool = False) -> None:
+    """Find out which part of the rows of its first file pass the filter of a side; runs a job.
+
+    ``plain``: these rows can be read without Spark, now that it is known which.
+    """
     # Their numbers, not how many: an aggregation would be a shuffle.
     first = side.contains(0, 1) & (functions().col(ROW) < functions().lit(PROBED_ROWS))
     found = frame.where(first).select(ROW).toArrow().column(0).to_numpy()
     side.passing = len(found) / (int(found.max()) + 1) if len(found) else 0.0
     side.probed = True
+    if plain and len(found):
+        side.know(np.sort(found).astype(np.int64), int(found.max()) + 1)
 
 
 def first_counts(sides: Sequence[Stretches], wanted: int, room: Room, how: JoinType) -> list[int] | str:
@@ -65,8 +76,10 @@ def first_counts(sides: Sequence[Stretches], wanted: int, room: Room, how: JoinT
     for at in (0, 1):
         if parts[at] > 1:
             parts[at], parts[1 - at] = 1.0, min(1.0, pairs)
+    if any(side.by_key for side in sides):
+        return _by_key(sides, wanted, room)
     for at, side in enumerate(sides):
-        side.aim(0.0 if room.dense else parts[at], room.least_rows, max(1, room.most_rows[at]))
+        side.aim(0.0 if room.dense else parts[at], room.least_rows, room.most_rows[at], room.most_here[at])
     counts = [side.first for side in sides]
     if whole <= SMALL_NBYTES:
         return counts
@@ -76,6 +89,18 @@ def first_counts(sides: Sequence[Stretches], wanted: int, room: Room, how: JoinT
     likely = probed and side_to_send(sides, how) is None
     cost, share = max(needed, _cost(sides, counts)), MOST_SHARE if likely else FIRST_SHARE
     return counts if cost <= share * whole else f"enough rows would take {cost / whole:.0%} of the inputs"
+
+
+def _by_key(sides: Sequence[Stretches], wanted: int, room: Room) -> list[int] | str:
+    """As many rows as there should be keys; they decide what is read of the other side."""
+    for at, side in enumerate(sides):
+        if not side.by_key:
+            rows = round(_KEYS_MARGIN * wanted / max(side.passing, 1e-9))
+            most = room.most_rows[at]
+            side.aim(rows / side.all_rows, min(rows, most), most, room.most_here[at])
+            if _cost([side], [side.first]) > FIRST_SHARE * sum(one.nbytes for one in sides):
+                return "enough keys would take too large a part of the inputs"
+    return [side.first for side in sides]
 
 
 def side_to_send(sides: Sequence[Stretches], how: JoinType) -> int | None:
@@ -92,6 +117,8 @@ def _passing_nbytes(side: Stretches) -> float:
 
 def next_counts(sides: Sequence[Stretches], wanted: int, found: int) -> list[int] | str:
     """The same after something was joined, from the rows found."""
+    if any(side.by_key for side in sides):
+        return "keys are looked up once"
     whole = float(sum(side.nbytes for side in sides))
     gain = _MARGIN * wanted / found if found >= EVIDENCE else _BLIND_GAIN
     counts = _grown(sides, gain)

@@ -24,10 +24,14 @@ class SparkJoin:
         self._sides = sides
 
     def explain(self) -> str:
-        return "Spark's own join on the equality, less the pairs that were joined early"
+        if self._plan.condition.always:
+            return "Spark's own cross join"
+        return "Spark's own join on the condition, less the pairs that were joined early"
 
     def rows(self) -> Any:
         how, sides = self._plan.how, [self._sides.left, self._sides.right]
+        if self._plan.condition.always:
+            return sides[0].crossJoin(sides[1]).selectExpr(*row_names(self._plan))
         if self._sides.sent is not None:
             sides[self._sides.sent] = functions().broadcast(sides[self._sides.sent])
         joined = sides[0].join(sides[1], column_condition(self._plan), _SPARK_NAMES.get(how, how.value))

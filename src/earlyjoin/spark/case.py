@@ -13,8 +13,10 @@ import pyarrow as pa
 from earlyjoin.errors import InputError
 from earlyjoin.predicates.base import Predicate
 from earlyjoin.predicates.columns import SIDES
-from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.conjunction import Condition, Conjunction, Residue
+from earlyjoin.predicates.disjunction import Disjunction
 from earlyjoin.predicates.equality import Equal
+from earlyjoin.predicates.one_sided import OneSided
 
 _SETTING = "spark.sql.caseSensitive"
 
@@ -27,7 +29,26 @@ def ignores_case(session: Any) -> bool:
 def in_real_case(condition: Condition, schemas: tuple[pa.Schema, pa.Schema]) -> Conjunction:
     """The condition with the names that the columns of both inputs have; unknown names stay, to be refused later."""
     whole = Conjunction.of(condition)
-    return replace(whole, predicates=tuple(_renamed(predicate, schemas) for predicate in whole.predicates))
+    return replace(
+        whole,
+        predicates=tuple(_renamed(predicate, schemas) for predicate in whole.predicates),
+        filters=tuple(_renamed_residue(one, schemas) for one in whole.filters),
+    )
+
+
+def _renamed_residue(condition: Residue, schemas: tuple[pa.Schema, pa.Schema]) -> Residue:
+    if isinstance(condition, Disjunction):
+        return Disjunction(tuple(in_real_case(one, schemas) for one in condition.alternatives))
+    if not isinstance(condition, OneSided):
+        return condition
+    side = condition.side
+    if side is None:
+        having = [s for s, one in enumerate(schemas) if condition.column.lower() in map(str.lower, one.names)]
+        if len(having) != 1:
+            return condition  # refused later, with what to write
+        side = having[0]
+    other = None if condition.other is None else _real_name(condition.other, schemas[side], side)
+    return replace(condition, side=side, column=_real_name(condition.column, schemas[side], side), other=other)
 
 
 def _renamed(predicate: Predicate, schemas: tuple[pa.Schema, pa.Schema]) -> Predicate:

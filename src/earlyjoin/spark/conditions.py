@@ -8,15 +8,20 @@ from decimal import Decimal
 from functools import reduce, singledispatch
 from typing import Any
 
+import pyarrow as pa
+
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.banding import BoundBand
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.columns import Column
 from earlyjoin.predicates.comparison import BoundComparison
+from earlyjoin.predicates.conjunction import BoundConjunction, BoundResidue
+from earlyjoin.predicates.disjunction import BoundDisjunction
 from earlyjoin.predicates.distance import BoundNear
 from earlyjoin.predicates.equality import BoundEqual
 from earlyjoin.predicates.intervals import BoundOverlaps
+from earlyjoin.predicates.one_sided import BoundOneSided
 from earlyjoin.predicates.rectangles import BoundIntersects
 from earlyjoin.predicates.types import Domain, Kind
 from earlyjoin.spark.bulk import PREFIXES
@@ -33,12 +38,16 @@ def column_condition(plan: Plan) -> Any:
         position = plan.schemas[column.side].get_field_index(column.name)
         return functions().col(f"{PREFIXES[column.side]}{position}")
 
-    return _all([condition_of(part, at) for part in plan.condition.parts])
+    return _whole(plan.condition, at)
+
+
+def _whole(condition: BoundConjunction, at: At) -> Any:
+    return _all([condition_of(part, at) for part in (*condition.parts, *condition.filters)])
 
 
 @singledispatch
-def condition_of(predicate: BoundPredicate, at: At) -> Any:
-    """One predicate as a Column."""
+def condition_of(predicate: BoundPredicate | BoundResidue, at: At) -> Any:
+    """One predicate or filter as a Column."""
     raise UnsupportedError(f"{predicate.text} cannot be evaluated by Spark; join without Spark, with engine='local'")
 
 
@@ -51,14 +60,41 @@ def _(predicate: BoundEqual, at: At) -> Any:
 @condition_of.register
 def _(predicate: BoundComparison, at: At) -> Any:
     left, right = (at(column) for column in predicate.sides)
+    return _compared(left, predicate.op, right)
+
+
+def _compared(left: Any, op: str, right: Any) -> Any:
     compared: dict[str, Callable[[], Any]] = {
+        "=": lambda: left == right,
         "<": lambda: left < right,
         "<=": lambda: left <= right,
         ">": lambda: left > right,
         ">=": lambda: left >= right,
         "<>": lambda: left != right,
     }
-    return compared[predicate.op]()
+    return compared[op]()
+
+
+def _literal(value: pa.Scalar) -> Any:
+    """A constant. Moments go as text: a literal of Python's would be taken for one of the session's time zone."""
+    f = functions()
+    if pa.types.is_timestamp(value.type):
+        zone = "timestamp_ntz" if value.type.tz is None else "timestamp"
+        return f.lit(value.cast(pa.string()).as_py()).cast(zone)
+    if pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type):
+        return f.lit(bytearray(value.as_py()))
+    return f.lit(value.as_py())
+
+
+@condition_of.register
+def _(predicate: BoundOneSided, at: At) -> Any:
+    column, *others = (at(Column(predicate.side, name, pa.null())) for name in predicate.columns[predicate.side])
+    return _compared(column, predicate.op, _literal(predicate.constant) if not others else others[0])
+
+
+@condition_of.register
+def _(predicate: BoundDisjunction, at: At) -> Any:
+    return reduce(lambda one, other: one | other, [_whole(alternative, at) for alternative in predicate.alternatives])
 
 
 @condition_of.register

@@ -28,10 +28,11 @@ from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.looking import Look
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
-from earlyjoin.spark.scans import Files, Small
+from earlyjoin.spark.plain_files import files_here, has_one_meaning
+from earlyjoin.spark.scans import Files, Groups, Small
 from earlyjoin.spark.stretches import Stretches
 from earlyjoin.spark.unchanged import Unchanged
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.sizes import likely_row_nbytes, wide_row_nbytes
 
@@ -52,7 +53,7 @@ class Early:
         self,
         plan: Plan,
         frames: Sequence[Any],
-        below: Sequence[Files | Small],
+        below: Sequence[Files | Small | Groups],
         pairing: Pairing,
         jobs: Jobs,
         budget: Budget,
@@ -62,12 +63,29 @@ class Early:
         stopping: Callable[[], bool],
     ) -> None:
         self._frames, self._how, self._stopping = frames, plan.how, stopping
+        # Behind Spark Connect files are those of the server, wherever it is.
+        plain = [not jobs.connect and _is_plain(*one) for one in zip(frames, below, plan.schemas, strict=True)]
         sides = _stretches(plan, below, options.seed)
-        self.blocks = [Blocks(one, options.seed, side) for side, one in enumerate(below)]
+        for side, here in zip(sides, plain, strict=True):
+            if here:
+                side.count_rows()
+        self.blocks = [Blocks(one, options.seed, at) for at, one in enumerate(below) if not isinstance(one, Groups)]
+        """Of both sides; there are none to be drawn where one of them has none."""
         account = budget.account("rows of the first look")
-        self.look = Look(plan, frames, sides, pairing, jobs, account, unchanged, _room(plan, budget), stopping)
+        self.look = Look(
+            plan,
+            frames,
+            sides,
+            pairing,
+            jobs,
+            account,
+            unchanged,
+            _room(plan, budget, [here and not side.filtered for here, side in zip(plain, sides, strict=True)]),
+            stopping,
+            plain,
+        )
         self.draws: Draws | None = None
-        if plan.how is JoinType.INNER:
+        if plan.how is JoinType.INNER and len(self.blocks) == len(below):
             blocks_account = budget.account("blocks joined early")
             self.draws = Draws(
                 plan, frames, self.blocks, sides, pairing, jobs, blocks_account, unchanged, clock, options.early_share
@@ -114,7 +132,14 @@ class Early:
         return stretches.taken_rows() if stretches.taken else None
 
 
-def _stretches(plan: Plan, below: Sequence[Files | Small], seed: int) -> list[Stretches]:
+def _is_plain(frame: Any, below: Files | Small | Groups, schema: pa.Schema) -> bool:
+    """Can the rows of a side be read without Spark?"""
+    if not isinstance(below, Files) or not below.plain or not has_one_meaning(schema):
+        return False
+    return files_here(frame, below.paths) is not None
+
+
+def _stretches(plan: Plan, below: Sequence[Files | Small | Groups], seed: int) -> list[Stretches]:
     place = float(np.random.default_rng([seed, 2]).random())
     return [
         Stretches(one, place, max(4.0, likely_row_nbytes(schema) / _EXPANSION))
@@ -122,15 +147,23 @@ def _stretches(plan: Plan, below: Sequence[Files | Small], seed: int) -> list[St
     ]
 
 
-def _room(plan: Plan, budget: Budget) -> Room:
-    """Rows of each side that the first step of a look may read."""
+def _room(plan: Plan, budget: Budget, plain: Sequence[bool]) -> Room:
+    """Rows of each side that the first step of a look may read.
+
+    What Spark sends has to be expected before any row was seen; what is read here is measured on the way.
+    """
     dense = plan.condition.driver(Capability.HASHABLE) is None
-    most = []
-    for schema in plan.schemas:
-        rows = DENSE_ROWS if dense else MOST_ROWS
-        if budget.limit.bytes is not None:
-            rows = min(rows, int(_MEMORY_SHARE * budget.limit.bytes / wide_row_nbytes(schema)))
-        elif budget.limit.rows is not None:
-            rows = min(rows, budget.limit.rows // 3)
-        most.append(max(1, rows))
-    return Room(min(LEAST_ROWS, *most), (most[0], most[1]), dense)
+    most, most_here = [], []
+    for schema, here in zip(plan.schemas, plain, strict=True):
+        most_here.append(_most_rows(budget.limit, likely_row_nbytes(schema), dense=dense))
+        most.append(most_here[-1] if here else _most_rows(budget.limit, wide_row_nbytes(schema), dense=dense))
+    return Room(min(LEAST_ROWS, *most), (most[0], most[1]), (most_here[0], most_here[1]), dense)
+
+
+def _most_rows(limit: MemoryLimit, row_nbytes: int, *, dense: bool) -> int:
+    rows = DENSE_ROWS if dense else MOST_ROWS
+    if limit.bytes is not None:
+        rows = min(rows, int(_MEMORY_SHARE * limit.bytes / row_nbytes))
+    elif limit.rows is not None:
+        rows = min(rows, limit.rows // 3)
+    return max(1, rows)

@@ -26,7 +26,7 @@ from earlyjoin.spark.looking import FIRST_ROWS
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.pairing import Pairing
 from earlyjoin.spark.plans import explained, shuffles
-from earlyjoin.spark.scans import Below, Computed, Planned, look, with_blocks
+from earlyjoin.spark.scans import Below, Computed, Files, Groups, Planned, Small, look, with_blocks
 from earlyjoin.spark.types import output_batch, output_frame, positional
 from earlyjoin.spark.unchanged import Unchanged, local_files, nbytes_of
 from earlyjoin.state.budget import Budget, MemoryLimit
@@ -66,6 +66,7 @@ class Execution:
         self._planned: list[Planned | Computed] | None = None
         self._early_rows: Generator[pa.RecordBatch] | None = None
         self._driver_join: DriverJoin | None = None
+        self._bulk_name: str | None = None
         self.limit: int | None = None
         """All that will be asked for: so many rows, those given out already included; None: all there are."""
         self.unchanged = Unchanged(jobs)
@@ -112,7 +113,7 @@ class Execution:
                 Pairing(self.plan, self._condition, rest),
                 self.jobs,
                 held.account("small inputs"),
-                plain=all(isinstance(side, Planned) and side.plain for side in self.planned),
+                plain=all(isinstance(side, Planned) and side.plain and not side.filtered for side in self.planned),
             )
         return self._driver_join
 
@@ -142,10 +143,25 @@ class Execution:
             return alone
         if not self._spark_shuffles:
             return "Spark needs no shuffle for this join, so that its own first rows come at once"
-        for name, below in zip(_NAMES, self.below, strict=True):
-            if isinstance(below, Computed):
+        for name, below, part in zip(_NAMES, self.below, self._parts, strict=True):
+            if isinstance(below, Computed) and part is None:
                 return f"the {name} input has no blocks to choose from: {below.reason}"
         return None
+
+    @property
+    def _parts(self) -> list[Files | Small | Groups | None]:
+        """Of each input, what can be read a part at a time; None when nothing can."""
+        found: list[Files | Small | Groups | None] = []
+        for side, below in enumerate(self.below):
+            if not isinstance(below, Computed):
+                found.append(below)
+                continue
+            # The early right side of a semi join is sent to every task: all groups would be.
+            by_key = left_to_spark(self.plan) is not None and not (side == 1 and self.plan.how is JoinType.SEMI)
+            keys = isinstance(self.below[1 - side], Files) and by_key
+            nbytes = below.aggregated_nbytes
+            found.append(Groups(nbytes) if keys and nbytes is not None else None)
+        return found
 
     @cached_property
     def _spark_shuffles(self) -> bool:
@@ -164,7 +180,7 @@ class Execution:
             self._early = Early(
                 self.plan,
                 self._frames,
-                [below for below in self.below if not isinstance(below, Computed)],
+                [part for part in self._parts if part is not None],
                 Pairing(self.plan, self._condition, rest),
                 self.jobs,
                 held,
@@ -187,6 +203,13 @@ class Execution:
     def started_driver_join(self) -> DriverJoin | None:
         """The join in the driver, if it has begun."""
         return self._driver_join
+
+    @property
+    def algorithm_so_far(self) -> str | None:
+        """What joins the bulk, as far as it was decided already: asks Spark nothing."""
+        if self._driver_join is not None:
+            return self._driver_join.name
+        return self._bulk_name
 
     @property
     def drawing(self) -> bool:
@@ -339,7 +362,9 @@ class Execution:
 
     def bulk(self, *, everything: bool = False, sent: int | None = None) -> Bulk:
         """What joins the rest; ``everything`` when nothing is to be left out; ``sent``: a side that is small."""
-        return choose_bulk(self.plan, self._sides(None if everything else self._early, sent), self.options)
+        chosen = choose_bulk(self.plan, self._sides(None if everything else self._early, sent), self.options)
+        self._bulk_name = chosen.name
+        return chosen
 
     def close(self) -> None:
         """Cancel whatever runs. Idempotent."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def explain(query: Query, execution: Execution) -> str:
     """A few lines, one fact each."""
     lines = [
-        ("join", f"{query.plan.how} on {query.plan.condition.text}"),
+        ("join", query.plan.text),
         ("engine", f"spark {query.session_version}"),
         *_phases(execution),
         ("memory", f"{execution.budget.limit} in the driver; executors have what Spark gives them"),
@@ -40,6 +40,8 @@ def _early(execution: Execution) -> str:
     reason = execution.no_early
     if reason is not None:
         return f"none: {reason}"
+    if any(isinstance(below, Computed) for below in execution.below):
+        return "the first rows of a few files, and the groups of their keys, joined in the driver"
     drawn = ", then random blocks that tell the size" if execution.plan.how is JoinType.INNER else ""
     return f"the first rows of a few files of each side{drawn}, joined in the driver without a shuffle"
 
@@ -48,7 +50,8 @@ def _side(execution: Execution, side: int) -> str:
     below = execution.below[side]
     early = execution.early if execution.driver_join is None else None
     columns = f"{len(execution.plan.schemas[side])} columns"
-    return f"{_described(below, None if early is None else early.blocks[side])}, {columns}"
+    blocks = early.blocks[side] if early is not None and early.draws is not None else None
+    return f"{_described(below, blocks)}, {columns}"
 
 
 def _described(below: Below, blocks: Blocks | None) -> str:

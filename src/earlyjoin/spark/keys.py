@@ -16,8 +16,10 @@ from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT
 from earlyjoin.predicates.columns import Column, find_columns
-from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.conjunction import Condition, Conjunction, Residue
+from earlyjoin.predicates.disjunction import Disjunction
 from earlyjoin.predicates.equality import BoundEqual, Equal
+from earlyjoin.predicates.one_sided import OneSided
 from earlyjoin.predicates.types import Domain, Incomparable, Kind, common_domain
 from earlyjoin.spark.arrow_forms import lacks_arrow
 from earlyjoin.spark.conditions import column_condition
@@ -65,11 +67,26 @@ def for_spark(condition: Condition, schemas: Sequence[pa.Schema], frames: Sequen
         if isinstance(given, Equal) and any(_is_nested(schemas[side], name) for side, name in pairs):
             given = SparkEqual(given.left, given.right, given.null_safe, given.shared)
         predicates.append(given)
-    return replace(whole, predicates=tuple(predicates))
+    filters = tuple(_residue_for_spark(one, schemas, frames) for one in whole.filters)
+    return replace(whole, predicates=tuple(predicates), filters=filters)
+
+
+def _residue_for_spark(condition: Residue, schemas: Sequence[pa.Schema], frames: Sequence[Any]) -> Residue:
+    if isinstance(condition, Disjunction):
+        return Disjunction(tuple(for_spark(one, schemas, frames) for one in condition.alternatives))
+    if isinstance(condition, OneSided):
+        for side in (LEFT, RIGHT) if condition.side is None else (condition.side,):
+            for name in filter(None, (condition.column, condition.other)):
+                _check(frames[side].schema, side, name)
+    return condition
 
 
 def spark_alone(plan: Plan) -> str | None:
     """Why only Spark can evaluate the condition; None when the core can too."""
+    if plan.condition.always:
+        return "every pair of rows is Spark's own cross join"
+    if plan.condition.filters:
+        return f"{plan.condition.filters[0].text} is evaluated by Spark alone"
     if any(isinstance(part, BoundSparkEqual) for part in plan.condition.parts):
         return "structs and arrays are compared by Spark alone"
     return None
@@ -88,6 +105,8 @@ def in_spark_types(error: Incomparable, frames: Sequence[Any]) -> UnsupportedErr
 
 def check_comparable(plan: Plan, frames: Sequence[Any]) -> None:
     """Refuse keys that Spark cannot compare, before anything is read."""
+    if plan.condition.always:
+        return
     left, right = (positional(frame, side) for side, frame in enumerate(frames))
     try:
         left.join(right, column_condition(plan)).schema  # noqa: B018 (Connect analyses a plan when it is asked)

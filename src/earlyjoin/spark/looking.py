@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,15 @@ from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.spark.aiming import Room, first_counts, next_counts, probe
 from earlyjoin.spark.arrow_forms import collected
+from earlyjoin.spark.bulk import PREFIXES
+from earlyjoin.spark.groups import sought_by_key
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.joined_rows import joined_rows
 from earlyjoin.spark.pairing import Pairing
+from earlyjoin.spark.plain_files import read_ranges
 from earlyjoin.spark.scans import FILE
 from earlyjoin.spark.stretches import Stretches
-from earlyjoin.spark.unchanged import Unchanged
+from earlyjoin.spark.unchanged import Unchanged, local_path
 from earlyjoin.state.budget import Account
 from earlyjoin.state.sizes import wide_row_nbytes
 
@@ -58,9 +62,11 @@ class Look:
         unchanged: Unchanged,
         room: Room,
         stopping: Callable[[], bool],
+        plain: Sequence[bool] = (False, False),
     ) -> None:
-        """``frames`` are both sides with their columns named by position."""
+        """``frames`` have their columns named by position; ``plain`` sides are read without Spark, if possible."""
         self.sides = sides
+        self._plain = list(plain)
         self.wanted = FIRST_ROWS
         self.found = 0
         self.over: str | None = None
@@ -104,7 +110,7 @@ class Look:
         if isinstance(counts, str):
             self.over = counts
             return False
-        read = self._jobs.together([partial(self._read, side, count) for side, count in enumerate(counts)])
+        read = self._read_both(counts)
         fresh = [table for table in read if isinstance(table, pa.Table)]
         if len(fresh) < len(read):
             self.over = next(reason for reason in read if isinstance(reason, str))
@@ -119,7 +125,9 @@ class Look:
         if self.sides[0].taken:
             return next_counts(self.sides, self.wanted, self.found)
         probes = [
-            partial(probe, frame, side) for frame, side in zip(self._frames, self.sides, strict=True) if side.can_probe
+            partial(probe, frame, side, plain=plain)
+            for frame, side, plain in zip(self._frames, self.sides, self._plain, strict=True)
+            if side.can_probe
         ]
         if probes:
             self._unchanged.remember(path for side in self.sides for path in side.paths(0, 1))
@@ -128,6 +136,31 @@ class Look:
 
     # Reading
 
+    def _read_both(self, counts: list[int]) -> list[pa.Table | str]:
+        """What comes next of both sides: at the same time, or first that which has the keys for the other."""
+        sought = next((at for at, side in enumerate(self.sides) if side.by_key), None)
+        if sought is None:
+            return self._jobs.together([partial(self._read, side, count) for side, count in enumerate(counts)])
+        have = 1 - sought
+        read = self._jobs.tagged(lambda: self._read(have, counts[have]))
+        if isinstance(read, str):
+            return [read, read]
+        groups = self._jobs.tagged(lambda: self._groups_of(sought, read))
+        return [read, groups] if sought else [groups, read]
+
+    def _groups_of(self, side: int, others: pa.Table) -> pa.Table | str:
+        """All groups of the keys that rows of the other side have; or why they cannot be had."""
+        frame = self._frames[side]
+        self._unchanged.remember(frame.inputFiles())
+        positions = self._pairing.positions[1 - side]
+        keys = others.select(positions).rename_columns([f"{PREFIXES[1 - side]}{at}" for at in positions])
+        found = sought_by_key(self._plan, frame, keys.group_by(keys.column_names).aggregate([]), self._jobs.session)
+        if found is None:
+            return "Spark would compute all groups to find those of a few keys"
+        most = self._most_rows(side)
+        table = collected(found.limit(most + 1))
+        return table if len(table) <= most else "the memory is full"
+
     def _read(self, side: int, count: int) -> pa.Table | str:
         """The stretches that come after those taken; or why they cannot be had."""
         stretches = self.sides[side]
@@ -135,15 +168,35 @@ class Look:
         if count == first:
             return self._plan.schemas[side].empty_table()
         self._unchanged.remember(stretches.paths(first, count))
+        if stretches.known is not None and count == 1:
+            known = self._read_here(side, count)
+            return known if known is not None else "the rows that pass cannot be read without Spark"
         frame = self._frames[side].where(stretches.contains(first, count))
         if not stretches.limited or stretches.rows is None:
             return self._all_of(frame, side, count)
         if stretches.may_repeat and self._repeats(side, count):
             return "a file is read more than once"
+        if self._plain[side] and (table := self._read_here(side, count)) is not None:
+            return table
         if stretches.rows * (count - first) > self._most_rows(side):
             return "the memory is full"
         # The limit changes nothing but that reading stops there.
         return collected(frame.limit(stretches.rows * (count - first)))
+
+    def _read_here(self, side: int, count: int) -> pa.Table | None:
+        """The same without a job; None, from now on, when Spark has to read them."""
+        stretches, limit = self.sides[side], self._account.limit.bytes
+        ranges = [
+            (Path(local_path(path) or path), start, stop)
+            for path, start, stop in stretches.ranges(stretches.taken, count)
+        ]
+        most = None if limit is None else max(0, limit - self._account.bytes) // (2 * _COPIES)
+        table = read_ranges(ranges, self._plan.schemas[side], most, stretches.known)
+        self._plain[side] = table is not None and stretches.known is None
+        if stretches.known is not None:
+            self._unchanged.check()  # these were numbers of rows of the file as it was
+            stretches.known = None
+        return table
 
     def _repeats(self, side: int, count: int) -> bool:
         """Is a file among those to be read that comes more than once? No column is read for that."""

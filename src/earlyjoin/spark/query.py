@@ -35,6 +35,7 @@ from earlyjoin.spark.types import arrow_schema
 from earlyjoin.spark.writing import SENT_NBYTES, Writing
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
+from earlyjoin.state.describing import Portrait
 from earlyjoin.state.life import Progress, State
 from earlyjoin.state.running_query import RunningQuery
 
@@ -71,11 +72,6 @@ class Query(RunningQuery):
         """What is being written now."""
         frames = self._jobs.tagged(lambda: [collectable(frame) for frame in self._given])
         self.plan, condition = self._jobs.tagged(partial(self._planned, condition, frames))
-        if self.plan.condition.filters:
-            raise UnsupportedError(
-                f"where: {self.plan.condition.filters[0]} is an Arrow expression, which Spark cannot evaluate; "
-                "filter the inputs before, or the result with to_df().where(...)"
-            )
         self._execution = Execution(self.plan, condition, frames, self.options, self._jobs, self._clock)
         self._begin(self._execution)
 
@@ -91,6 +87,11 @@ class Query(RunningQuery):
             plan = make_plan(condition, left, right, how=how, suffixes=suffixes, ignore_case=ignore_case)
         except Incomparable as error:
             raise in_spark_types(error, self._given) from None
+        if plan.condition.expressions:
+            raise UnsupportedError(
+                f"where: {plan.condition.expressions[0]} is an Arrow expression, which Spark cannot evaluate; write it "
+                'as a text, such as "left.price > 10 or a < b", or filter an inner join with to_df().where(...)'
+            )
         if spark_alone(plan) is not None:
             check_comparable(plan, frames)
         return plan, condition
@@ -128,6 +129,16 @@ class Query(RunningQuery):
             estimate=self.estimate,
         )
 
+    def _portrait(self) -> Portrait:
+        return Portrait(
+            join=self.plan.text,
+            engine=self.engine,
+            algorithm=self._execution.algorithm_so_far or "chosen when rows are asked for",
+            state=self.state,
+            rows=self._watch.rows,
+            schema=self.schema,
+        )
+
     def _estimated(self) -> dict[str, Any] | None:
         early = self._execution.joined_early
         if early is None or early.draws is None:
@@ -150,8 +161,10 @@ class Query(RunningQuery):
         if reason is not None:
             return f"no blocks are joined early, because {reason}"
         early = self._execution.joined_early
-        if early is None or early.draws is None:
+        if early is None:
             return "no random blocks were joined yet"
+        if early.draws is None:
+            return "no random blocks can be drawn of an input that is behind an aggregation"
         return early.draws.why_no_estimate
 
     def estimate_now(self) -> dict[str, Any] | None:

@@ -19,14 +19,18 @@ from earlyjoin.spark.plans import explained, node_nbytes, plan_nodes
 
 _ROW_BY_ROW = frozenset({"Project", "Filter"})
 _FORMAT = re.compile(r"\] (\w+)(?:,|$)")
+_COLUMN = r"[^\n\[\]() ,]+#\d+L?"
 _PLAIN_SCAN = re.compile(
-    r"\n== Physical Plan ==\n(?:(?:\*\(1\) )?ColumnarToRow\n\+- )?"
-    r"FileScan parquet \[[^\n]*\] Batched: \w+, DataFilters: \[\], Format: Parquet, "
-    r"Location: InMemoryFileIndex\(1 paths\)\[[^\n]*, PartitionFilters: \[\], PushedFilters: \[\], "
+    r"\n== Physical Plan ==\n"
+    rf"(?:(?:\*\(1\) )?Project \[{_COLUMN}(?:, {_COLUMN})*\]\n\s*\+- )?"
+    r"(?:(?:\*\(1\) )?Filter [^\n]*\n\s*\+- )?"
+    r"(?:(?:\*\(1\) )?ColumnarToRow\n\s*\+- )?"
+    r"FileScan parquet \[[^\n]*\] Batched: \w+, DataFilters: \[[^\n]*, Format: Parquet, "
+    r"Location: InMemoryFileIndex\(1 paths\)\[[^\n]*, PartitionFilters: \[\], PushedFilters: \[[^\n]*, "
     r"ReadSchema: [^\n]*\s*$"
 )
-"""A scan below one path and nothing else: no filter, no computed column, no table of a catalogue or with a log of its
-own. Of several paths Spark reads those that overlap several times."""
+"""A scan below one path, a filter and a choice of columns, and nothing else: no computed column, no table of a
+catalogue or with a log of its own. Of several paths Spark reads those that overlap several times."""
 _ONE_PATH = re.compile(r"FileIndex\(1 paths\)")
 _CHANGING = re.compile(
     r"\b(rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id|"
@@ -51,6 +55,8 @@ class Files:
     """Do only some of their rows come out? Then rows found tell nothing about rows read."""
     several: bool = False
     """Were they named by several paths? Spark reads those that overlap several times."""
+    plain: bool = False
+    """Is reading them, and dropping rows and columns, all that Spark does?"""
 
     @property
     def numbered(self) -> bool:
@@ -72,6 +78,17 @@ class Computed:
 
     reason: str
     nbytes: int | None = None
+    aggregated_nbytes: int | None = None
+    """Of files of which nothing is computed but groups: those of a few keys may be found without all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of rows from files, of which those of some keys can be asked for."""
+
+    nbytes: int
+    """Of the files below them."""
+    filtered: bool = False
 
 
 Below = Files | Small | Computed
@@ -85,7 +102,7 @@ class Planned:
     """Of the files; None for a table in memory."""
     nbytes: int
     plain: bool = False
-    """Is its physical plan nothing but a scan of Parquet files that were named by a path?"""
+    """Is its physical plan nothing but a scan of Parquet files that were named by a path, and perhaps a filter?"""
     filtered: bool = False
     several: bool = False
 
@@ -104,9 +121,12 @@ def look(dataframe: Any) -> Planned | Computed:
     nbytes = node_nbytes(nodes[0][1])
     *above, (leaf, leaf_text) = nodes
     others = [name for name, _ in above if name not in _ROW_BY_ROW]
-    if others:
-        return Computed(f"it is behind {_described(others[0])}", nbytes)
     changing = next((found[1] for _, line in nodes if (found := _CHANGING.search(line))), None)
+    if others:
+        grouped = set(others) == {"Aggregate"} and leaf == "Relation" and changing is None
+        return Computed(
+            f"it is behind {_described(others[0])}", nbytes, (node_nbytes(leaf_text) or 0) if grouped else None
+        )
     if changing is not None:
         return Computed(f"{changing}() may give other rows when it is asked again", nbytes)
     if leaf == "LocalRelation" and nbytes is not None and nbytes <= SMALL_BYTES:
@@ -133,7 +153,7 @@ def with_blocks(dataframe: Any, planned: Planned | Computed) -> Below:
     paths = tuple(sorted(_as_in_metadata(path) for path in dataframe.inputFiles()))
     if not paths:
         return Computed("it has no files", planned.nbytes)
-    files = Files(paths, planned.format, planned.nbytes, planned.filtered, planned.several)
+    files = Files(paths, planned.format, planned.nbytes, planned.filtered, planned.several, planned.plain)
     if not _resolves(dataframe, FILE, *([ROW] if files.numbered else [])):
         return Computed("it is behind a view, or a column of its own hides which file a row comes from", planned.nbytes)
     return files
