@@ -3,6 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 EXAMPLES ?= 10
+SECONDS ?= 60
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow lint format bench clean java-needed java-wanted
+.PHONY: help install demo test test-slow fuzz lint format bench clean java-needed java-wanted
 
 help: ## Print this list
 	@echo "earlyjoin: joins data while it is still arriving"
@@ -36,6 +37,9 @@ test: java-needed $(STAMP) ## Run the tests, without the slow ones
 test-slow: java-needed $(STAMP) ## Run the slow tests, and the conformance suite with many more examples
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 	@EARLYJOIN_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 --dist worksteal tests/conformance
+
+fuzz: $(STAMP) ## Random joins against DuckDB: SECONDS=60 SEED=7, or CASE=123456 to replay one
+	@$(BIN)/python -m earlyjoin.report.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(CASE),--case $(CASE))
 
 lint: $(STAMP) ## Check rules, formatting, types and layers
 	@tools/lint $(BIN)

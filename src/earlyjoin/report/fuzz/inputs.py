@@ -1,0 +1,134 @@
+"""The same table as whatever an input may be: in memory, in files, through a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+import earlyjoin as ej
+from earlyjoin.report.fuzz.cases import IN_FILES
+from earlyjoin.report.fuzz.columns import Rng
+
+
+@dataclass(slots=True)
+class Given:
+    """An input as it is handed over."""
+
+    table: pa.Table
+    """What it holds."""
+    data: Any
+    """What ``join`` gets."""
+    form: str
+    files: list[Path] = field(default_factory=list)
+    feeder: threading.Thread | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Must it be given again to ``resume``?"""
+        return not self.files
+
+    def finish(self) -> None:
+        """Let the writer of a pipe end, also if nobody has read it."""
+        if self.feeder is not None:
+            with contextlib.suppress(OSError):
+                os.close(os.open(self.data, os.O_RDONLY | os.O_NONBLOCK))
+            self.feeder.join(10)
+
+
+def give(table: pa.Table, form: str, directory: Path, letter: str, rng: Rng) -> Given:
+    """The table in a form; a format that cannot hold its types becomes a table in memory."""
+    if form in IN_FILES:
+        try:
+            return _in_files(table, form, directory, letter, rng)
+        except (pa.ArrowException, NotImplementedError, TypeError):
+            return Given(table, table, "table")
+    if form == "pipe":
+        return _piped(table, directory / f"{letter}.pipe")
+    if form == "iterator":
+        return Given(table, _batches(table, int(rng.integers(1, 1000))), form)
+    if form == "reader":
+        return Given(table, pa.RecordBatchReader.from_batches(table.schema, table.to_batches(200)), form)
+    pieces = [table.slice(at, 300) for at in range(0, table.num_rows, 300)] if rng.random() < 0.3 else []
+    return Given(table, pa.concat_tables(pieces) if pieces else table, "table")
+
+
+def write(table: pa.Table, path: Path, rng: Rng) -> None:
+    """Into a file of the format that its name tells."""
+    if path.suffix == ".parquet":
+        group = int(rng.choice([3, 100, 1000, 100_000])) if table.num_rows < 5000 else 20_000
+        pq.write_table(table, path, row_group_size=group, use_dictionary=bool(rng.random() < 0.5))
+    elif path.suffix == ".csv":
+        pcsv.write_csv(table, path)
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=int(rng.integers(1, 2000)))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
+def _batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
+    yield from table.to_batches(rows) or [pa.RecordBatch.from_pylist([], table.schema)]
+
+
+def _in_files(table: pa.Table, form: str, directory: Path, letter: str, rng: Rng) -> Given:
+    if form == "partitions":
+        return _partitioned(table, directory / letter, rng)
+    if form != "files":
+        path = directory / f"{letter}.{form}"
+        write(table, path, rng)
+        return Given(table, _typed(path, table), form, [path])
+    cuts = np.sort(rng.integers(0, table.num_rows + 1, int(rng.integers(1, 4)))).tolist()
+    paths = []
+    for number, (start, stop) in enumerate(zip([0, *cuts], [*cuts, table.num_rows], strict=True)):
+        paths.append(directory / f"{letter}-{number}.parquet")
+        write(table.slice(start, stop - start), paths[-1], rng)
+    data: Any = [str(path) for path in paths] if rng.random() < 0.5 else str(directory / f"{letter}-*.parquet")
+    return Given(table, data, form, paths)
+
+
+def _typed(path: Path, table: pa.Table) -> Any:
+    """Text files do not tell the types of columns that are all null, or of whole floats."""
+    if path.suffix not in (".csv", ".jsonl"):
+        return path
+    return ej.source(path, types={column.name: column.type for column in table.schema})
+
+
+def _partitioned(table: pa.Table, directory: Path, rng: Rng) -> Given:
+    if table.num_rows == 0:
+        return Given(table, table, "table")
+    name = f"{directory.name}part"
+    values = pa.array(rng.integers(0, 4, table.num_rows))
+    paths = []
+    for value in sorted(set(values.to_pylist())):
+        inside = directory / f"{name}={value}"
+        inside.mkdir(parents=True)
+        paths.append(inside / "part-0.parquet")
+        write(table.filter(pa.compute.equal(values, value)), paths[-1], rng)
+    return Given(table.append_column(name, values), directory, "partitions", paths)
+
+
+def _piped(table: pa.Table, path: Path) -> Given:
+    os.mkfifo(path)
+    content = io.BytesIO()
+    with pa.ipc.new_stream(content, table.schema) as writer:
+        writer.write_table(table, max_chunksize=300)
+
+    def feed() -> None:
+        with contextlib.suppress(OSError), path.open("wb") as file:
+            file.write(content.getvalue())
+
+    feeder = threading.Thread(target=feed, name="fuzz-feeder", daemon=True)
+    feeder.start()
+    return Given(table, str(path), "pipe", feeder=feeder)
