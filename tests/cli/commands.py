@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -27,9 +28,20 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "earlyjoin", *map(str, arguments)]
 
 
+def with_signals() -> None:
+    """For a child before it becomes the command: whoever started the tests may have had signals ignored (``nohup``)."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=with_signals,
     )
 
 

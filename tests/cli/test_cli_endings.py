@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.commands import command, environment, run, start, wait_until
+from cli.commands import command, environment, run, start, wait_until, with_signals
 
 FULL = Path("/dev/full")
 SILENT = ("--arrivals-left", "stall:reliable:1ms@2:60s", "--packet-rows", "1")
@@ -127,6 +127,7 @@ def test_a_terminal_that_is_closed(people: Path, items: Path, tmp_path: Path) ->
     out = tmp_path / "out.csv"
     pid, terminal = pty.fork()
     if pid == 0:
+        with_signals()
         os.execve(command()[0], command("join", people, items, "--on", "id", *SILENT, "-o", out), environment())
     shown = b""
     while b"1 rows" not in shown:

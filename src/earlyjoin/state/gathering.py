@@ -12,6 +12,8 @@ import pyarrow as pa
 _LEAST_ROWS = 8192
 """Below this a hand-over to another thread costs more than it gains."""
 _MOST_THREADS = 4
+POOL_NAME = "earlyjoin-gather"
+"""What the threads of the pool are called; they stay as long as the process does."""
 
 
 def gather(columns: Sequence[Callable[[], pa.Array]], rows: int) -> list[pa.Array]:
@@ -50,4 +52,4 @@ def _cores() -> int:
 @lru_cache(maxsize=1)
 def _pool(_process: int) -> ThreadPoolExecutor:
     """Threads of this process: a forked child has none and makes its own."""
-    return ThreadPoolExecutor(_MOST_THREADS - 1, thread_name_prefix="earlyjoin-gather")
+    return ThreadPoolExecutor(_MOST_THREADS - 1, thread_name_prefix=POOL_NAME)

@@ -21,6 +21,7 @@ from earlyjoin.report.fuzz.columns import Rng
 from earlyjoin.report.fuzz.inputs import Given, give
 from earlyjoin.report.fuzz.settings import draw_memory
 from earlyjoin.state.budget import MemoryLimit
+from earlyjoin.state.gathering import POOL_NAME
 
 _OUTCOME_PATIENCE_S = 3.0
 _MEDDLE_AGAIN = 0.3
@@ -183,8 +184,12 @@ def names_a_file(error: EarlyJoinError) -> bool:
 
 
 def _threads_since(before: set[threading.Thread]) -> list[str]:
-    """Threads that are still there after a moment."""
+    """Threads that are still there after a moment, but for the pool that all queries of a process share."""
     end = time.monotonic() + _OUTCOME_PATIENCE_S
-    while (left := set(threading.enumerate()) - before) and time.monotonic() < end:
+    while (left := _of_queries() - before) and time.monotonic() < end:
         time.sleep(0.01)
     return sorted(thread.name for thread in left)
+
+
+def _of_queries() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if not thread.name.startswith(POOL_NAME)}
