@@ -261,6 +261,20 @@ def test_files_are_opened_again_in_another_process(tables: tuple[pa.Table, pa.Ta
     assert rows(got) == rows(whole)
 
 
+@pytest.mark.parametrize("format_", ["csv", "jsonl"])
+def test_types_of_an_input_survive_a_pause(tmp_path: Path, format_: str) -> None:
+    lines = ["id,at", "1,2024-02-29 10:00:00Z"] if format_ == "csv" else ['{"id": 1, "at": "2024-02-29 10:00:00"}']
+    path = tmp_path / f"seen.{format_}"
+    path.write_text("\n".join(lines) + "\n")
+    types = {"id": "int32", "at": pa.timestamp("ms", "UTC")} if format_ == "csv" else {"id": pa.int32()}
+    query = ej.join(ej.source(path, types=types), pa.table({"id": [1]}), on="id")
+    whole = query.schema
+    query.pause(tmp_path / "state")
+    resumed = ej.resume(tmp_path / "state", right=pa.table({"id": [1]}))
+    assert resumed.schema == whole
+    assert resumed.to_arrow().num_rows == 1
+
+
 def test_what_cannot_be_paused_or_resumed_says_so(tmp_path: Path) -> None:
     with pytest.raises(ej.InputError, match="'left' can be read only once"):
         ej.join(iter([LEFT]), RIGHT, on="k").pause(tmp_path / "state")

@@ -16,7 +16,7 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import SourceError
-from earlyjoin.spark import aiming, early, looking
+from earlyjoin.spark import aiming, early, looking, unchanged
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
 from spark.tables import in_files, multiset, numbered
@@ -409,7 +409,64 @@ def test_a_file_that_nobody_has_read_early_may_change(spark: Any, tmp_path: Path
     assert len(head) == 10
 
 
+@pytest.mark.parametrize("name", ["a b", "a%20b", "p[1]", "{x,y}", "back\\s", "st*r", "q?x", "h#x", "ün+ï"])
+def test_files_of_odd_names_are_listed(spark: Any, tmp_path: Path, name: str) -> None:
+    """As it is done where files are not on this machine: what has no stamp would change unnoticed."""
+    (tmp_path / "one").mkdir()
+    file = tmp_path / "one" / f"{name}.parquet"
+    pq.write_table(numbered(10, 5, "a", 0), file)
+    listed = unchanged._listed(spark, spark.read.parquet(str(tmp_path / "one")).inputFiles())
+    assert [stamp and stamp[0] for stamp in listed.values()] == [file.stat().st_size]
+
+
+def test_a_file_that_changes_before_the_rest_is_written(spark: Any, tmp_path: Path) -> None:
+    left, right = (in_files(numbered(ROWS, KEYS, name, seed), tmp_path / name, FILES) for seed, name in enumerate("ab"))
+    query = ej.join(spark.read.parquet(left), spark.read.parquet(right), on="k")
+    next(iter(query))
+    for path in Path(left).glob("*.parquet"):
+        rewritten(path, numbered(ROWS // FILES, KEYS, "a", 9))
+    with pytest.raises(ej.SourceError, match=r"part-00\d.parquet.* has changed"):
+        query.write(tmp_path / "rest.parquet")
+    assert not (tmp_path / "rest.parquet").exists()
+
+
+def test_a_side_that_is_too_large_to_be_sent(spark: Any, paths: tuple[str, str]) -> None:
+    left, right = (spark.read.parquet(path) for path in paths)
+    right = right.where("b % 50 = 0")
+    whole = multiset(plain(left, right, "inner"))
+    names = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.maxBroadcastTableSize")
+    before = [spark.conf.get(name) for name in names]
+    try:
+        for name, value in zip(names, ("1b", "10b"), strict=True):
+            spark.conf.set(name, value)
+        query = ej.join(left, right, on="k")
+        assert multiset(query.head(10**5)) == whole
+        assert query._execution.joined_early.side_to_send() == 1
+    finally:
+        for name, value in zip(names, before, strict=True):
+            spark.conf.set(name, value)
+
+
 # Endings
+
+
+def test_a_stop_during_head(spark: Any, paths: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found so far is shown, and the query is over."""
+    query = ej.join(*(spark.read.parquet(path) for path in paths), on="k")
+    fetch = query._execution.bulk_batches
+
+    def stopped(most: int | None) -> Iterator[pa.RecordBatch]:
+        stopper = threading.Thread(target=query.stop)
+        stopper.start()
+        stopper.join(1)
+        return fetch(most)
+
+    monkeypatch.setattr(query._execution, "bulk_batches", stopped)
+    head = query.head(10**5)
+    assert 0 < len(head) < 10**5
+    assert query.state == "stopped"
+    with pytest.raises(ej.InputError, match="was stopped"):
+        query.to_arrow()
 
 
 def test_a_finished_query_does_not_pretend(spark: Any, paths: tuple[str, str], tmp_path: Path) -> None:

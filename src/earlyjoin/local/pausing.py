@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from earlyjoin.algorithms.aggregates import aggregates_to_values
 from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source
+from earlyjoin.local.sources.schemas import parse_types
 from earlyjoin.predicates import saved
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.life import Stopwatch
@@ -58,7 +59,7 @@ def save(
                 "operator": execution.operator_options.values(),
             },
             "names": list(query.plan.names),
-            "sources": [source.reopening for source in query.sources],
+            "sources": [_without_types(source.reopening) for source in query.sources],
             "files": [None if source.files is None else source.files.to_values() for source in query.sources],
             "rows_known": [source.rows_hint for source in query.sources],
             "rows_taken": list(execution.rows_taken),
@@ -73,9 +74,25 @@ def save(
     snapshot.values["watch"]["rows"] += sum(batch.num_rows for batch in unbuilt)
     for side, source in enumerate(query.sources):
         snapshot.tables[f"columns-{side}"] = source.schema.empty_table()
+        if source.reopening is not None and "types" in source.reopening:
+            snapshot.tables[f"types-{side}"] = pa.schema(parse_types(source.reopening["types"])).empty_table()
     snapshot.tables["undelivered"] = pa.Table.from_batches(shown + unbuilt, schema=query.schema)
     snapshot.nested("operator", execution.operator.snapshot())
     return snapshot
+
+
+def how_to_reopen(snapshot: Snapshot, side: int) -> dict[str, Any] | None:
+    """What ``open_source`` takes to open an input again; None when it was no file."""
+    reopening: dict[str, Any] | None = snapshot.values["sources"][side]
+    types = snapshot.tables.get(f"types-{side}")
+    if reopening is None or types is None:
+        return reopening
+    return {**reopening, "types": {field.name: field.type for field in types.schema}}
+
+
+def _without_types(reopening: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Arrow types are no plain values; they are saved as the columns of a table."""
+    return None if reopening is None else {name: value for name, value in reopening.items() if name != "types"}
 
 
 def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.RecordBatch]:

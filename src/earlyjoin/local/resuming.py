@@ -9,6 +9,7 @@ from typing import Any
 from earlyjoin.algorithms.aggregates import aggregates_from_values
 from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.options import JoinOptions
+from earlyjoin.local.pausing import how_to_reopen
 from earlyjoin.local.query import Query
 from earlyjoin.local.sources import open_source
 from earlyjoin.local.sources.base import Source
@@ -55,7 +56,7 @@ def _reopened(snapshot: Snapshot, side: int, name: str, given: Any | None) -> So
         if saved is not None and source.files is not None:
             compare_moved(saved, source.files, name)
         return source
-    reopening = snapshot.values["sources"][side]
+    reopening = how_to_reopen(snapshot, side)
     if reopening is None:
         raise SnapshotError(f"the {name} input was not a file: pass it again to resume")
     compare(saved, name)

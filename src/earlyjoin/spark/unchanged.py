@@ -7,6 +7,7 @@ bulk go out and once more at the end. Spark's own listing is of no use: a DataFr
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -65,14 +66,15 @@ def _stat(path: str) -> Stamp:
 def _listed(session: Any, paths: list[str]) -> dict[str, Stamp]:
     """The same by a new listing of Spark's; the contents are not read."""
     reader = session.read.format("binaryFile").option("ignoreMissingFiles", "true")
+    patterns = [_pattern(path) for path in paths]
     try:
-        rows = _rows(reader, [unquote(path) for path in paths])
+        rows = _rows(reader, patterns)
     except Exception as error:
         if not _is_missing(error):
             raise
-        rows = [row for path in paths for row in _one(reader, unquote(path))]
+        rows = [row for pattern in patterns for row in _one(reader, pattern)]
     by_path = {_plain(row["path"]): (int(row["length"]), int(row["time"])) for row in rows}
-    return {path: by_path.get(_plain(path)) for path in paths}
+    return {path: by_path.get(_plain(unquote(path))) for path in paths}
 
 
 def _one(reader: Any, path: str) -> list[Any]:
@@ -113,10 +115,16 @@ def nbytes_of(file: str) -> int:
     return stamp[0] if stamp is not None else 0
 
 
+def _pattern(path: str) -> str:
+    """What Spark takes for this file alone: its readers expand patterns, and know no encoded signs."""
+    return re.sub(r"([*?\[\]{}\\])", r"\\\1", unquote(path))
+
+
 def _plain(path: str) -> str:
-    """One spelling: Spark has ``file:/a`` here and ``file:///a`` there, and encodes some signs or not."""
-    parts = urlsplit(unquote(path))
-    return f"{parts.scheme}://{parts.netloc}/{parts.path.lstrip('/')}"
+    """One spelling of a path without encoded signs: Spark has ``file:/a`` here and ``file:///a`` there."""
+    scheme, colon, rest = path.partition(":")
+    host, slash, name = rest[2:].partition("/") if rest.startswith("//") else ("", "/", rest.lstrip("/"))
+    return f"{scheme}{colon}//{host}{slash}{name.lstrip('/')}"
 
 
 def _shown(path: str) -> str:
