@@ -13,6 +13,7 @@ from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source
 from earlyjoin.predicates import saved
+from earlyjoin.predicates.carried import carried_batch, carried_schema, restored_batch
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.life import Stopwatch
 from earlyjoin.state.snapshot import Snapshot
@@ -73,7 +74,9 @@ def save(
     snapshot.values["watch"]["rows"] += sum(batch.num_rows for batch in unbuilt)
     for side, source in enumerate(query.sources):
         snapshot.tables[f"columns-{side}"] = source.schema.empty_table()
-    snapshot.tables["undelivered"] = pa.Table.from_batches(shown + unbuilt, schema=query.schema)
+    # As rows travel: files have no form for every type that goes out.
+    undelivered = [carried_batch(batch) for batch in shown + unbuilt]
+    snapshot.tables["undelivered"] = pa.Table.from_batches(undelivered, schema=carried_schema(query.schema))
     snapshot.nested("operator", execution.operator.snapshot())
     return snapshot
 
@@ -102,8 +105,8 @@ def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.
     _take_over(execution.counters, Counters.from_dict(values["counters"]))
     watch.go_on(values["watch"])
     execution.operator.restore(snapshot.part("operator"))
-    undelivered: list[pa.RecordBatch] = snapshot.tables["undelivered"].to_batches()
-    return undelivered
+    schema = execution.plan.output.schema
+    return [restored_batch(batch, schema) for batch in snapshot.tables["undelivered"].to_batches()]
 
 
 def _take_over(counters: Counters, other: Counters) -> None:
