@@ -21,6 +21,7 @@ from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure
 from earlyjoin.algorithms.protocol import Matches, Plan
 from earlyjoin.errors import InputError
 from earlyjoin.predicates import saved
+from earlyjoin.predicates.carried import empty_table
 from earlyjoin.predicates.filters import unfit
 
 _SAFE_INTEGER_SUM = 2.0**62
@@ -158,7 +159,7 @@ class Expressions:
     def __init__(self, asked: Mapping[str, AggregateOf], plan: Plan) -> None:
         self._asked = asked
         self._expressions = [one.expression for one in asked.values() if one.expression is not None]
-        whole = plan.output.schema.empty_table()
+        whole = empty_table(plan.output.schema)
         types = {
             name: None if one.expression is None else self._checked(name, one.expression, whole).type
             for name, one in asked.items()

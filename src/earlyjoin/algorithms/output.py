@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.errors import InputError
+from earlyjoin.predicates.carried import carried_type, from_carried
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.rows import Rows, empty_columns
 
@@ -119,7 +120,7 @@ class OutputSchema:
             values = next((taken[s][p] for s, p in enumerate(column.position) if p is not None and p in taken[s]), None)
             if values is None:
                 values = pa.nulls(length, type_)
-            arrays.append(values if values.type == type_ else _cast(values, column.field))
+            arrays.append(values if values.type == type_ else _as(values, column.field))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def fitting(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...], nbytes: int) -> int:
@@ -165,6 +166,8 @@ def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """A type for the keys of both sides."""
     if left == right:
         return left
+    if (carried_type(left), carried_type(right)) != (left, right):
+        return _merged_type(carried_type(left), carried_type(right))
     if pa.types.is_date(left) and pa.types.is_timestamp(right):
         return right  # the other way round the time of day would get lost
     if pa.types.is_dictionary(left) != pa.types.is_dictionary(right):
@@ -185,10 +188,14 @@ def _needs_decimal(one: pa.DataType, other: pa.DataType) -> bool:
     return bool(unsigned or (pa.types.is_integer(one) and pa.types.is_decimal(other)))
 
 
-def _cast(values: pa.Array, field: pa.Field) -> pa.Array:
+def _as(values: pa.Array, field: pa.Field) -> pa.Array:
+    """Values in the type that goes out: back from the form in which they travelled, or those of a merged key."""
+    travelled = carried_type(field.type)
+    if travelled != field.type:  # text may have been kept with wider offsets
+        return from_carried(values if values.type == travelled else values.cast(travelled), field.type)
     try:
         return values.cast(field.type)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
             f"a value of key column {field.name!r} ({values.type}) does not fit {field.type}, the common type of both "
             f"inputs: {error}; name the key twice, as in equal({field.name!r}, {field.name!r}), to keep both columns"

@@ -10,7 +10,7 @@ from earlyjoin.algorithms.join_types import JoinType, check_cross
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES, OutputSchema
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
-from earlyjoin.predicates.columns import input_text
+from earlyjoin.predicates.carried import carried_schema
 from earlyjoin.predicates.conjunction import Condition, bind
 from earlyjoin.predicates.multiway import MultiEqual
 
@@ -45,9 +45,8 @@ def make_plan(
     ``ignore_case``: names of output columns that differ in case only clash. The condition names columns as they are.
     """
     kind = JoinType.named(how)
-    for side, schema in enumerate((left, right)):
-        _check_kept(schema, input_text(side))
-    bound = bind(condition, left, right)
+    schemas = carried_schema(left), carried_schema(right)
+    bound = bind(condition, *schemas)
     check_cross(how, conditions=None if bound.always else bound.text)
     output = OutputSchema.of(left, right, kind, shared=bound.shared, suffixes=suffixes, ignore_case=ignore_case)
     joined_row = output
@@ -56,7 +55,7 @@ def make_plan(
             left, right, JoinType.INNER, shared=bound.shared, suffixes=suffixes, ignore_case=ignore_case
         )
     bound.check_expressions(joined_row.schema)
-    return Plan(schemas=(left, right), condition=bound, output=output, joined_row=joined_row, how=kind)
+    return Plan(schemas=schemas, condition=bound, output=output, joined_row=joined_row, how=kind)
 
 
 def make_multi_plan(
@@ -72,17 +71,7 @@ def make_multi_plan(
             f"many inputs have an inner join only, not a {how} join; chain joins of two inputs instead: "
             f"join(join(a, b, on=..., how={str(how)!r}), c, on=..., how={str(how)!r})"
         )
-    for side, (name, schema) in enumerate(zip(names, schemas, strict=True)):
-        _check_kept(schema, input_text(side, name))
-    bound = condition.bind(schemas)
+    kept = tuple(carried_schema(schema) for schema in schemas)
+    bound = condition.bind(kept)
     output = OutputSchema.of_many(names, schemas, shared=bound.shared)
-    return Plan(schemas=tuple(schemas), condition=bound, output=output, joined_row=output, names=names)
-
-
-def _check_kept(schema: pa.Schema, input_: str) -> None:
-    for field in schema:
-        if pa.types.is_run_end_encoded(field.type):
-            raise UnsupportedError(
-                f"column {field.name!r} of {input_} has type {field.type}, which cannot be kept; "
-                f"decode it first with pyarrow.compute.run_end_decode, or leave the column out"
-            )
+    return Plan(schemas=kept, condition=bound, output=output, joined_row=output, names=names)

@@ -14,6 +14,7 @@ from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.schemas import parse_types
 from earlyjoin.predicates import saved
+from earlyjoin.predicates.carried import carried_batch, carried_schema, restored_batch
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.life import Stopwatch
 from earlyjoin.state.snapshot import Snapshot
@@ -76,7 +77,9 @@ def save(
         snapshot.tables[f"columns-{side}"] = source.schema.empty_table()
         if source.reopening is not None and "types" in source.reopening:
             snapshot.tables[f"types-{side}"] = pa.schema(parse_types(source.reopening["types"])).empty_table()
-    snapshot.tables["undelivered"] = pa.Table.from_batches(shown + unbuilt, schema=query.schema)
+    # As rows travel: files have no form for every type that goes out.
+    undelivered = [carried_batch(batch) for batch in shown + unbuilt]
+    snapshot.tables["undelivered"] = pa.Table.from_batches(undelivered, schema=carried_schema(query.schema))
     snapshot.nested("operator", execution.operator.snapshot())
     return snapshot
 
@@ -119,8 +122,8 @@ def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.
     _take_over(execution.counters, Counters.from_dict(values["counters"]))
     watch.go_on(values["watch"])
     execution.operator.restore(snapshot.part("operator"))
-    undelivered: list[pa.RecordBatch] = snapshot.tables["undelivered"].to_batches()
-    return undelivered
+    schema = execution.plan.output.schema
+    return [restored_batch(batch, schema) for batch in snapshot.tables["undelivered"].to_batches()]
 
 
 def _take_over(counters: Counters, other: Counters) -> None:

@@ -26,7 +26,7 @@ from earlyjoin.local.sinks import open_sink
 from earlyjoin.local.sources.adapting import adapted
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.once import refuse_shared
-from earlyjoin.local.sources.widening import widened
+from earlyjoin.local.sources.widening import carried, widened
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
 from earlyjoin.state.budget import MemoryLimit
@@ -60,9 +60,10 @@ class Query(RunningQuery):
         super().__init__(clock if clock is not None else RealClock())
         self.options = options if options is not None else JoinOptions()
         refuse_shared(sources)
-        self.sources = adapted([widened(source) for source in sources], condition)
+        given = adapted([widened(source) for source in sources], condition)
+        self.sources = tuple(carried(source) for source in given)
         self.condition = condition
-        schemas = [source.schema for source in self.sources]
+        schemas = [source.schema for source in given]
         self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)
         self.choice = self._choose()
         self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock)

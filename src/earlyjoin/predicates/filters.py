@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from earlyjoin.errors import InputError
 from earlyjoin.predicates.base import Combinable, Pairs
+from earlyjoin.predicates.carried import empty_table
 from earlyjoin.predicates.columns import listed, near_name
 from earlyjoin.predicates.keys import Bool
 
@@ -22,7 +23,7 @@ class Filter(Combinable):
 
     def bind(self, schema: pa.Schema) -> Filter:
         """Check the expression against the output schema before any data is read; InputError if it does not fit."""
-        result = self._evaluate(schema.empty_table())
+        result = self._evaluate(empty_table(schema))
         if not pa.types.is_boolean(result.type):
             raise InputError(f"where: {self} is {result.type}, but a condition must be boolean")
         return self

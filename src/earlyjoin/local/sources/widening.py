@@ -1,28 +1,35 @@
-"""Dictionary columns whose indices are too narrow for batches that mix several dictionaries."""
+"""Columns as they travel through a join: indices and run ends that are wide enough, types that Arrow can gather."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
 from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.predicates.carried import carried_schema, from_carried, to_carried
 
 
 def widened(source: Source) -> Source:
-    """The source, with indices of at least 32 bits in its dictionary columns.
+    """The source, with indices of at least 32 bits in its dictionary columns, and so with run ends.
 
     Batches bring dictionaries of their own; a joined batch holds rows of many: more values than 8 bits can number.
     """
     schema = pa.schema([field.with_type(_wide(field.type)) for field in source.schema])
-    return source if schema.equals(source.schema) else _Widened(source, schema)
+    return source if schema.equals(source.schema) else _Converted(source, schema, _recoded)
 
 
-class _Widened(Source):
-    """Casts every batch."""
+def carried(source: Source) -> Source:
+    """The source, with unions, run ends, list views and dictionaries of nested values in the form that is joined."""
+    schema = carried_schema(source.schema)
+    return source if schema is source.schema else _Converted(source, schema, lambda column, _: to_carried(column))
 
-    def __init__(self, inner: Source, schema: pa.Schema) -> None:
-        self._inner = inner
+
+class _Converted(Source):
+    """Converts every batch."""
+
+    def __init__(self, inner: Source, schema: pa.Schema, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> None:
+        self._inner, self._convert = inner, convert
         self.name, self.schema = inner.name, schema
         self.rows_hint, self.bytes_hint = inner.rows_hint, inner.bytes_hint
         self.live, self.replayable, self.reopening = inner.live, inner.replayable, inner.reopening
@@ -44,17 +51,21 @@ class _Widened(Source):
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         for batch in self._inner.batches(size, start_row):
             columns = [
-                column if column.type == field.type else _recoded(column, field.type)
+                column if column.type == field.type else self._convert(column, field.type)
                 for column, field in zip(batch.columns, self.schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def _wide(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_run_end_encoded(type_) and pa.types.is_int16(type_.run_end_type):
+        return pa.run_end_encoded(pa.int32(), type_.value_type)
     if not pa.types.is_dictionary(type_) or type_.index_type.bit_width >= 32:
         return type_
     return pa.dictionary(pa.int32(), type_.value_type, ordered=type_.ordered)
 
 
 def _recoded(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_run_end_encoded(type_):
+        return from_carried(to_carried(column), type_)
     return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), column.dictionary, ordered=type_.ordered)
