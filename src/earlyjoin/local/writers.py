@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
+from earlyjoin.state.sizes import batch_nbytes
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -23,6 +24,10 @@ SUFFIXES = {
 """The format that the end of a file's name means."""
 
 FORMATS = ("parquet", "csv", "arrow", "json")
+
+GROUP_BYTES = 8 << 20
+GROUP_ROWS = 1 << 16
+"""Either is enough for a row group of a Parquet file. The bytes are held beside the memory of the join."""
 
 
 class Writer(ABC):
@@ -42,19 +47,39 @@ class Writer(ABC):
 
 
 class ParquetRows(Writer):
-    """Apache Parquet."""
+    """Apache Parquet.
+
+    Rows are held back until they fill a row group. The writer keeps a description of every column of every row group
+    until the file is complete: for short batches of wide rows that would be more than the rows themselves.
+    """
 
     def __init__(self, stream: Any, schema: pa.Schema) -> None:
         super().__init__(stream, schema)
         import pyarrow.parquet as pq
 
         self._writer = pq.ParquetWriter(stream, schema, compression="snappy")
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._held_rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
+        self._held.append(batch)
+        self._held_bytes += batch_nbytes(batch)
+        self._held_rows += batch.num_rows
+        if self._held_bytes >= GROUP_BYTES or self._held_rows >= GROUP_ROWS:
+            self._write_group()
 
     def close(self) -> None:
-        self._writer.close()
+        try:
+            self._write_group()
+        finally:
+            self._writer.close()
+
+    def _write_group(self) -> None:
+        held, rows = self._held, self._held_rows
+        self._held, self._held_bytes, self._held_rows = [], 0, 0
+        if rows:
+            self._writer.write_table(pa.Table.from_batches(held, schema=self.schema), row_group_size=rows)
 
 
 class CsvRows(Writer):

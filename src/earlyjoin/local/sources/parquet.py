@@ -26,7 +26,12 @@ from earlyjoin.local.sources.slicing import Cutter, gather
 from earlyjoin.local.sources.watching import WatchedFiles
 
 BUFFER_BYTES = 1 << 20
-"""Read at a time from each column."""
+"""Read at a time from each column, at most."""
+
+BUFFERS_BYTES = 8 << 20
+"""What the buffers of all columns may take together: 1 MB each would be 150 MB for 150 columns, outside any budget."""
+
+_LEAST_BUFFER_BYTES = 16 << 10
 
 SAMPLED_GROUPS = 8
 """Row groups looked at for ``bytes_hint``: a few tell enough, and a file can have very many."""
@@ -162,7 +167,9 @@ class _Reader:
 
         self.close()
         footer = self._footers[file]
-        self._open = pq.ParquetFile(self._files[file], metadata=footer, pre_buffer=False, buffer_size=BUFFER_BYTES)
+        share = BUFFERS_BYTES // max(1, footer.num_columns)
+        buffer_bytes = min(BUFFER_BYTES, max(_LEAST_BUFFER_BYTES, share))
+        self._open = pq.ParquetFile(self._files[file], metadata=footer, pre_buffer=False, buffer_size=buffer_bytes)
         self._at = file
 
     def close(self) -> None:

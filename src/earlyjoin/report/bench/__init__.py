@@ -1,10 +1,11 @@
 """Benchmarks: side by side with other engines in one run, printed as ratios."""
 
-from earlyjoin.report.bench import small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
+from earlyjoin.report.bench import memory, small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
 from earlyjoin.report.bench.measuring import Benchmark
 
 AnyBenchmark = (
     Benchmark
+    | memory.MemoryBenchmark
     | small_memory.SmallMemoryBenchmark
     | spark_join.SparkJoinBenchmark
     | spark_band.SparkBandBenchmark
@@ -16,6 +17,7 @@ BENCHMARKS: dict[str, AnyBenchmark] = {
         tpch_join.STORED,
         tpch_join.SHUFFLED,
         *sweeps.ALL,
+        *memory.ALL,
         *small_memory.ALL,
         spark_join.BENCHMARK,
         spark_band.BENCHMARK,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,12 @@ import pyarrow.parquet as pq
 from earlyjoin.algorithms import registry
 from earlyjoin.api import join
 from earlyjoin.errors import EarlyJoinError
+from earlyjoin.local.query import Query
 
 _WARM_ROWS = 20_000
+_WARM_BYTES = 4_000_000
 _WARM_MEMORY = "2MB"
+_WARM_WHOLE = "200MB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class JoinToMeasure:
     memory: str
     sink: str | None = None
     """File for the result; None counts rows and lets them go."""
+    how: str = "inner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +66,50 @@ def measure(task: JoinToMeasure) -> Measured:
 
 
 def _run(task: JoinToMeasure) -> Measured:
-    _warm_up(task)
+    with tempfile.TemporaryDirectory() as scratch:
+        for small in small_joins(task, Path(scratch)):
+            _perform(small)
     _forget_peak()
     before = _status("VmRSS")
     start = time.perf_counter()
-    query = join(task.left, task.right, on=[task.on], algorithm=task.algorithm, memory=task.memory, engine="local")
-    if task.sink is None:
-        rows = sum(batch.num_rows for batch in query)
-    else:
-        rows = query.write(task.sink, overwrite=True)
+    query, rows = _perform(task)
     seconds = time.perf_counter() - start
     peak, memory = _status("VmHWM"), query.summary()["memory"]
     growth = peak - before if peak is not None and before is not None else None
     return Measured(rows, seconds, memory["peak_bytes"], memory["budget_bytes"], growth)
 
 
-def _warm_up(task: JoinToMeasure) -> None:
+def _perform(task: JoinToMeasure) -> tuple[Query, int]:
+    query = join(
+        task.left,
+        task.right,
+        on=[task.on],
+        how=task.how,
+        algorithm=task.algorithm,
+        memory=task.memory,
+        engine="local",
+    )
+    if task.sink is None:
+        return query, sum(batch.num_rows for batch in query)
+    return query, query.write(task.sink, overwrite=True)
+
+
+def small_joins(task: JoinToMeasure, directory: Path) -> list[JoinToMeasure]:
+    """The same join of a few rows in that directory: with a memory that they exceed, if it can spill, and in memory."""
     rng = np.random.default_rng(0)
-    tables = []
-    for path, key in zip((task.left, task.right), task.on, strict=True):
+    paths = []
+    for name, path, key in zip(("left", "right"), (task.left, task.right), task.on, strict=True):
         rows = next(pq.ParquetFile(path).iter_batches(_WARM_ROWS))
+        rows = rows.slice(0, max(1, _WARM_BYTES * len(rows) // max(_WARM_BYTES, rows.nbytes)))
         keys = pa.array(rng.integers(0, len(rows), len(rows)), rows.schema.field(key).type)
-        tables.append(pa.table(rows).set_column(rows.schema.get_field_index(key), key, keys))
-    left, right = tables
+        table = pa.table(rows).set_column(rows.schema.get_field_index(key), key, keys)
+        paths.append(str(directory / f"{name}.parquet"))
+        pq.write_table(table, paths[-1])
+    small = replace(
+        task, left=paths[0], right=paths[1], sink=None if task.sink is None else str(directory / "out.parquet")
+    )
     spills = registry.get(task.algorithm).description.spills
-    for memory in (_WARM_MEMORY, task.memory) if spills else (task.memory,):
-        for _ in join(left, right, on=[task.on], algorithm=task.algorithm, memory=memory, engine="local"):
-            pass
+    return [replace(small, memory=memory) for memory in ((_WARM_MEMORY, _WARM_WHOLE) if spills else (_WARM_WHOLE,))]
 
 
 def _forget_peak() -> None:
