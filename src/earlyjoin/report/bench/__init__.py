@@ -1,11 +1,12 @@
 """Benchmarks: side by side with other engines in one run, printed as ratios."""
 
-from earlyjoin.report.bench import small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
+from earlyjoin.report.bench import cliffs, small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
 from earlyjoin.report.bench.measuring import Benchmark
 
 AnyBenchmark = (
     Benchmark
     | small_memory.SmallMemoryBenchmark
+    | cliffs.CliffsBenchmark
     | spark_join.SparkJoinBenchmark
     | spark_band.SparkBandBenchmark
     | spark_shapes.SparkShapesBenchmark
@@ -17,6 +18,7 @@ BENCHMARKS: dict[str, AnyBenchmark] = {
         tpch_join.SHUFFLED,
         *sweeps.ALL,
         *small_memory.ALL,
+        cliffs.BENCHMARK,
         spark_join.BENCHMARK,
         spark_band.BENCHMARK,
         spark_shapes.BENCHMARK,
