@@ -11,6 +11,7 @@ from earlyjoin.cli.speaking import say, tell
 from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench import BENCHMARKS, AnyBenchmark
+from earlyjoin.report.bench.cliffs import CliffsBenchmark
 from earlyjoin.report.bench.measuring import Outcome, TableOutcome
 from earlyjoin.report.bench.spark_shapes import SparkShapesBenchmark
 from earlyjoin.report.bench.tpch import default_directory
@@ -44,7 +45,7 @@ def _benchmark(name: str) -> AnyBenchmark:
     benchmark = BENCHMARKS[whole]
     if not part:
         return benchmark
-    if not isinstance(benchmark, SparkShapesBenchmark):
+    if not isinstance(benchmark, SparkShapesBenchmark | CliffsBenchmark):
         raise InputError(f"{whole} has no parts; leave /{part} out")
     return benchmark.only(part)
 

@@ -18,7 +18,10 @@ def split_memory(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget
     """Memory for reading pages, and the rest: of a memory in rows all but a few pages are for the table.
 
     A memory that has become so large is divided as one that was so large from the start: a state can be restored.
+    What is booked already (row numbers of the output) comes out of the rest: a full table must leave to reading all
+    that it was promised, because pages are as large as that allows.
     """
+    booked = budget.used_bytes
 
     def reading(whole: MemoryLimit) -> MemoryLimit:
         if whole.rows is not None:
@@ -28,7 +31,11 @@ def split_memory(budget: Budget, settings: HashSettings) -> tuple[Budget, Budget
             fraction = 1 / 4 if (whole.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8
         return fraction_of(whole, fraction, least_rows=2)
 
-    return budget.part(reading), budget.part(lambda whole: all_but(whole, reading(whole)))
+    def rest(whole: MemoryLimit) -> MemoryLimit:
+        beside = all_but(whole, reading(whole))
+        return beside if beside.bytes is None else fraction_of(beside, 1 - booked / max(1, beside.bytes))
+
+    return budget.part(reading), budget.part(rest)
 
 
 def page_bytes(part: MemoryPart, words: Words | None) -> int | None:

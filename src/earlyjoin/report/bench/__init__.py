@@ -1,12 +1,17 @@
 """Benchmarks: side by side with other engines in one run, printed as ratios."""
 
+<<<<<<< HEAD
 from earlyjoin.report.bench import memory, small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
+=======
+from earlyjoin.report.bench import cliffs, small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
+>>>>>>> w-cliffs
 from earlyjoin.report.bench.measuring import Benchmark
 
 AnyBenchmark = (
     Benchmark
     | memory.MemoryBenchmark
     | small_memory.SmallMemoryBenchmark
+    | cliffs.CliffsBenchmark
     | spark_join.SparkJoinBenchmark
     | spark_band.SparkBandBenchmark
     | spark_shapes.SparkShapesBenchmark
@@ -19,6 +24,7 @@ BENCHMARKS: dict[str, AnyBenchmark] = {
         *sweeps.ALL,
         *memory.ALL,
         *small_memory.ALL,
+        cliffs.BENCHMARK,
         spark_join.BENCHMARK,
         spark_band.BENCHMARK,
         spark_shapes.BENCHMARK,
