@@ -109,6 +109,8 @@ def test_which_engine(inputs: Inputs, monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(engines, "SMALL_BYTES", 0)
     assert main([*arguments, "--algorithm", "shj"]) == 0
     assert "local: --algorithm is for the local engine" in capsys.readouterr().out
+    assert main([*arguments, "--limit", "1000"]) == 0
+    assert "local: 1,000 rows are found before Spark would have started" in capsys.readouterr().out
     monkeypatch.setenv("JAVA_HOME", os.devnull)
     assert main(arguments) == 0
     assert "local: Spark needs Java 17 or newer" in capsys.readouterr().out

@@ -24,6 +24,8 @@ from earlyjoin.state.budget import format_bytes
 
 SMALL_BYTES = 256 * 2**20
 """Inputs up to this size are joined in one process before Spark would have started."""
+FEW_ROWS = 100_000
+"""So many rows of files on this machine, however large, are likely to be found before Spark would have started."""
 _LOCAL_OPTIONS: dict[str, object] = {
     "algorithm": "auto",
     "reading": "auto",
@@ -74,6 +76,8 @@ def choose_engine(options: argparse.Namespace) -> Engine:
     size = _size(options)
     if size is not None and size <= SMALL_BYTES:
         return Engine("local", f"inputs of {format_bytes(size)} are joined before Spark would have started")
+    if size is not None and options.limit is not None and options.limit <= FEW_ROWS:
+        return Engine("local", f"{options.limit:,} rows are found before Spark would have started")
     missing = _missing(options)
     if missing is not None:
         return Engine("local", f"{missing}; --engine local does without", said=True)

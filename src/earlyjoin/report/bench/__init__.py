@@ -1,10 +1,15 @@
 """Benchmarks: side by side with other engines in one run, printed as ratios."""
 
-<<<<<<< HEAD
-from earlyjoin.report.bench import memory, small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
-=======
-from earlyjoin.report.bench import cliffs, small_memory, spark_band, spark_join, spark_shapes, sweeps, tpch_join
->>>>>>> w-cliffs
+from earlyjoin.report.bench import (
+    cliffs,
+    memory,
+    small_memory,
+    spark_band,
+    spark_join,
+    spark_shapes,
+    sweeps,
+    tpch_join,
+)
 from earlyjoin.report.bench.measuring import Benchmark
 
 AnyBenchmark = (
