@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from earlyjoin.algorithms.estimation.estimate import Aggregate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure
@@ -190,8 +189,8 @@ class Expressions:
 
     def _columns(self, whole: pa.Table) -> set[str]:
         """The columns that are read. Arrow does not tell, but without one of them an expression does not bind."""
-        needed = set()
-        for position, name in enumerate(whole.column_names):
+        needed: set[str] = set()
+        for position, name in enumerate(whole.column_names if self._expressions else []):
             try:
                 _projected(self._expressions, whole.remove_column(position))
             except _MISFITS:
@@ -206,6 +205,8 @@ class Expressions:
 
 
 def _projected(expressions: list[pc.Expression], table: pa.Table) -> pa.Table:
+    from pyarrow import acero  # brings pandas along, which most joins can do without
+
     names = [str(number) for number in range(len(expressions))]
     plan = acero.Declaration.from_sequence(
         [
