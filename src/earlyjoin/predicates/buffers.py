@@ -29,8 +29,14 @@ def validity(array: pa.Array) -> Bool | None:
     """True where the value is not null; None when no value is null."""
     if array.null_count == 0:
         return None
-    valid: Bool = pc.is_valid(array).to_numpy(zero_copy_only=False)
-    return valid
+    bits = array.buffers()[0]
+    if bits is None:  # of a type that keeps none
+        valid: Bool = pc.is_valid(array).to_numpy(zero_copy_only=False)
+        return valid
+    # to_numpy would import pandas for booleans.
+    first, last = array.offset, array.offset + len(array)
+    held = np.frombuffer(bits, np.uint8, (last + 7) // 8 - first // 8, first // 8)
+    return np.unpackbits(held, count=first % 8 + len(array), bitorder="little")[first % 8 :].view(np.bool_)
 
 
 def fixed_width(array: pa.Array, dtype: npt.DTypeLike, items: int = 1) -> npt.NDArray[Any]:

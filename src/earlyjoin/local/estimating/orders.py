@@ -13,6 +13,7 @@ from earlyjoin.algorithms.estimation import OrderCheck
 from earlyjoin.algorithms.estimation.order import as_text
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.local.sources.base import Source
+from earlyjoin.predicates.buffers import fixed_width, plain
 
 _MOST_COLUMNS = 2
 _NAMES = ("left", "right")
@@ -79,9 +80,9 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    plain = _plain(type_)
+    own = _plain(type_)
     return any(
-        test(plain)
+        test(own)
         for test in (
             pa.types.is_string,
             pa.types.is_large_string,
@@ -95,17 +96,15 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _can_rank(type_: pa.DataType) -> bool:
-    plain = _plain(type_)
-    numeric = pa.types.is_integer(plain) or pa.types.is_floating(plain) or pa.types.is_decimal(plain)
-    temporal = pa.types.is_temporal(plain) and not pa.types.is_interval(plain)
-    return bool(numeric or temporal or pa.types.is_boolean(plain) or _is_text(plain))
+    own = _plain(type_)
+    numeric = pa.types.is_integer(own) or pa.types.is_floating(own) or pa.types.is_decimal(own)
+    temporal = pa.types.is_temporal(own) and not pa.types.is_interval(own)
+    return bool(numeric or temporal or pa.types.is_boolean(own) or _is_text(own))
 
 
 def _values(column: pa.Array) -> npt.NDArray[Any]:
     """A few values of a column as something to rank; nulls left out."""
-    column = column.drop_null()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = plain(column).drop_null()
     if _is_text(column.type):
         return as_text([v.encode() if isinstance(v, str) else v for v in column.to_pylist()])
     if pa.types.is_temporal(column.type) or pa.types.is_boolean(column.type):
@@ -113,5 +112,4 @@ def _values(column: pa.Array) -> npt.NDArray[Any]:
         column = column.cast(width if pa.types.is_temporal(column.type) else pa.int8())
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
-    values: npt.NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return values
+    return fixed_width(column.cast(pa.float64(), safe=False), np.float64)  # to_numpy would import pandas
