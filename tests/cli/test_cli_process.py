@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -156,6 +157,19 @@ def test_help_and_argument_errors_do_not_load_the_kernels(arguments: list[str]) 
     program = f"import sys; from earlyjoin.cli.main import main; main({arguments}); sys.exit('numba' in sys.modules)"
     finished = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=20)
     assert finished.returncode == 0
+
+
+def test_a_join_does_not_load_what_it_does_not_need(tmp_path: Path) -> None:
+    """Loading pandas takes longer than a few rows do."""
+    columns = {"k": [1, 2, 3, None] * 100, "text": ["a", None, "c", "d"] * 100, "x": [0.5, None, 1.5, 2.5] * 100}
+    for name in ("left.parquet", "right.parquet"):
+        pq.write_table(pyarrow.table(columns), tmp_path / name)
+    arguments = ["join", str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet"), "--on", "k", "--limit", "9"]
+    loaded = "sorted({'pandas', 'pyspark', 'matplotlib', 'duckdb', 'polars', 'pyarrow.dataset'} & set(sys.modules))"
+    program = f"import sys; from earlyjoin.cli.main import main; main({arguments}); sys.exit(str({loaded}))"
+    finished = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, timeout=60)
+    assert finished.stderr.decode().splitlines()[-1] == "[]"
+    assert len(finished.stdout.splitlines()) == 10
 
 
 def test_output_that_cannot_be_written_on(people: Path, items: Path, tmp_path: Path) -> None:

@@ -48,6 +48,12 @@ def fixed_width(array: pa.Array, dtype: npt.DTypeLike, items: int = 1) -> npt.ND
     return np.frombuffer(array.buffers()[1], kind, count, array.offset * items * kind.itemsize)
 
 
+def of_numbers(values: npt.NDArray[Any]) -> pa.Array:
+    """As ``pyarrow.array``, which would import pandas to ask whether this is a pandas object."""
+    held = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [None, pa.py_buffer(held)])
+
+
 def byte_strings(array: pa.Array) -> Bytes:
     """The bytes of a plain string or binary array; a null has the bytes that lie under it."""
     rows = len(array)

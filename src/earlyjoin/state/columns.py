@@ -13,9 +13,9 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from earlyjoin.kernels.closing_up import keep_bytes
+from earlyjoin.predicates.buffers import fixed_width, validity
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
@@ -85,17 +85,14 @@ class _Nullable(Column):
             valid.extend(self._length)[:] = 1
             self._valid = valid  # only now: a refusal must not leave flags that are shorter than the column
         if self._valid is not None:
-            self._valid.append(
-                pc.is_valid(values).cast(pa.uint8()).to_numpy(zero_copy_only=False)
-                if values.null_count
-                else np.ones(len(values), dtype=np.uint8)
-            )
+            valid_here = validity(values)
+            self._valid.append(np.ones(len(values), np.uint8) if valid_here is None else valid_here.view(np.uint8))
         self._length += len(values)
 
     def _validity_of(self, index: pa.Array) -> pa.Buffer | None:
         if self._valid is None:
             return None
-        bits = self._valid.data[index.to_numpy(zero_copy_only=False)]
+        bits = self._valid.data[fixed_width(index, np.int64)]
         return None if bits.all() else pa.py_buffer(np.packbits(bits, bitorder="little"))
 
     def _validity_between(self, start: int, stop: int) -> pa.Buffer | None:

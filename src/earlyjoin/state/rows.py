@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.errors import BudgetExceeded
+from earlyjoin.predicates.buffers import of_numbers
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.budget import Account
 from earlyjoin.state.gathering import gather
@@ -53,7 +54,7 @@ class BatchRows:
         chosen = range(self.batch.num_columns) if columns is None else columns
         if contiguous(index):
             return [self.batch.column(c).slice(int(index[0]), len(index)) for c in chosen]
-        positions = pa.array(index)
+        positions = of_numbers(index)
         return gather([partial(take_array, self.batch.column(c), positions) for c in chosen], len(index))
 
     def sizes(self, index: Int64, columns: Sequence[int] | None = None) -> Int64:
@@ -110,7 +111,7 @@ class RowStore:
 
     def take(self, index: Int64, columns: Sequence[int] | None = None) -> list[pa.Array]:
         """Copies of the chosen rows."""
-        positions = pa.array(index)
+        positions = of_numbers(index)
         chosen = self._columns if columns is None else [self._columns[c] for c in columns]
         return gather([partial(column.take, positions) for column in chosen], len(index))
 
