@@ -71,6 +71,7 @@ def draw(seed: int) -> Case:
         rng,
         hashable=condition.equality,
         sweepable=bool(condition.parts),
+        sortable=condition.sortable,
         replayable=not any(form in ONCE for form in forms),
         files=any(form in IN_FILES for form in forms),
     )

@@ -49,11 +49,13 @@ class Given:
 
 def give(table: pa.Table, form: str, directory: Path, letter: str, rng: Rng) -> Given:
     """The table in a form; a format that cannot hold its types becomes a table in memory."""
+    if form == "jsonl" and table.num_rows == 0:
+        return Given(table, table, "table (jsonl without rows has no columns)")
     if form in IN_FILES:
         try:
             return _in_files(table, form, directory, letter, rng)
         except (pa.ArrowException, NotImplementedError, TypeError):
-            return Given(table, table, "table")
+            return Given(table, table, f"table ({form} cannot hold it)")
     if form == "pipe":
         return _piped(table, directory / f"{letter}.pipe")
     if form == "iterator":
@@ -107,7 +109,7 @@ def _typed(path: Path, table: pa.Table) -> Any:
 
 def _partitioned(table: pa.Table, directory: Path, rng: Rng) -> Given:
     if table.num_rows == 0:
-        return Given(table, table, "table")
+        return Given(table, table, "table (no rows for partitions)")
     name = f"{directory.name}part"
     values = pa.array(rng.integers(0, 4, table.num_rows))
     paths = []
