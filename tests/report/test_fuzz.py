@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from earlyjoin.report.fuzz import workers
-from earlyjoin.report.fuzz.cases import draw
+from earlyjoin.report.fuzz.cases import FORMS, draw
 from earlyjoin.report.fuzz.checking import Kind, Verdict, judge
 from earlyjoin.report.fuzz.columns import PAYLOAD, payload_column
 from earlyjoin.report.fuzz.conditions import Drawn
 from earlyjoin.report.fuzz.inputs import Given
+from earlyjoin.report.fuzz.oracle import expected_pairs
 from earlyjoin.report.fuzz.running import Outcome, run
 from earlyjoin.report.fuzz.workers import Worker, run_case
 
@@ -87,6 +88,26 @@ def test_a_case_tells_the_form_that_was_used(monkeypatch: pytest.MonkeyPatch) ->
     text, verdict = run_case(PLAIN)
     assert verdict.kind is Kind.RIGHT, verdict
     assert text.startswith("table (parquet cannot hold it) 1×2 ⋈ arrow 1×1")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_can_be_joined(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = pa.table({"lid": range(40), "s": ["a", "b"] * 20})
+    right = pa.table({"rid": [0]})
+    plain = next(c for c in map(draw, range(PLAIN, PLAIN + 500)) if c.cross and c.settings.event == "nothing")
+    case = replace(plain, tables=(left, right), forms=(form, "table"))
+    monkeypatch.setattr(workers, "draw", lambda seed: case)
+    text, verdict = run_case(PLAIN)
+    assert verdict.kind is Kind.RIGHT, verdict
+    assert text.startswith(f"{form} 40×2 ⋈ table 1×1")
+
+
+def test_skewed_equalities_have_bounded_results() -> None:
+    for seed in range(101000000, 101000150):
+        case = draw(seed)
+        if case.condition.equality:
+            width = sum(table.num_columns for table in case.tables)
+            assert len(expected_pairs(case)) * width <= 3_500_000, case.text
 
 
 @pytest.mark.parametrize("type_", PAYLOAD, ids=str)

@@ -32,6 +32,8 @@ class Drawn:
     sql: list[str] = field(default_factory=list)
     equality: bool = False
     """Is there an equality, so that many rows are joined soon?"""
+    equal: list[tuple[str, str]] = field(default_factory=list)
+    """Columns that are compared for equality."""
     shared: set[str] = field(default_factory=set)
     """Names that both inputs have, and the output has once."""
     plain: bool = False
@@ -105,8 +107,10 @@ def _equality(drawn: Drawn, rng: Rng) -> None:
         drawn.keys[-1] = ("k", "k", *drawn.keys[-1][2:])
         drawn.sql[-1] = f"l.k {sign} r.k"
         drawn.shared.add("k")
+        drawn.equal.append(("k", "k"))
         drawn.parts.append(ej.equal("k", null_safe=safe))
         return
+    drawn.equal += pairs
     lefts, rights = zip(*pairs, strict=True)
     drawn.parts.append(ej.equal(list(lefts), list(rights), null_safe=safe))
 
