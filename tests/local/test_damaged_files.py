@@ -116,6 +116,25 @@ def test_missing_spill_files_are_noticed(algorithm: str, tmp_path: Path) -> None
     assert query.state is State.FAILED
 
 
+@pytest.mark.parametrize(("algorithm", "memory", "first"), [("ehj", "100KB", 20), ("dhj", "300rows", 5)])
+def test_nothing_is_left_behind_when_flags_are_damaged(algorithm: str, memory: str, first: int, tmp_path: Path) -> None:
+    """Also while rows wait in page buffers, which have a place in the damaged file when they are written."""
+
+    def damaging_flags() -> None:
+        for number, _ in enumerate(query):
+            for path in tmp_path.rglob("*.flags") if number >= first else ():
+                path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+
+    big = pa.concat_tables([LEFT] * 4)
+    query = ej.join(
+        big, big, on="k", how="full", algorithm=algorithm, memory=memory, batch_rows=64, spill_directory=tmp_path
+    )  # type: ignore[call-overload, unused-ignore]
+    with pytest.raises(DamagedFile, match=r"\.flags' is damaged"):
+        damaging_flags()
+    assert query.state is State.FAILED
+    assert not list(tmp_path.iterdir())
+
+
 def paused(algorithm: str, tmp_path: Path, batches: int) -> tuple[list[pa.RecordBatch], Path]:
     query = join(algorithm, "full", tmp_path)
     taken = [batch for _, batch in zip(range(batches), query, strict=False)]

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from earlyjoin.report.fuzz.cases import draw
+from earlyjoin.report.fuzz import workers
+from earlyjoin.report.fuzz.cases import FORMS, draw
 from earlyjoin.report.fuzz.checking import Kind, Verdict, judge
+from earlyjoin.report.fuzz.columns import PAYLOAD, payload_column
+from earlyjoin.report.fuzz.conditions import Drawn
+from earlyjoin.report.fuzz.inputs import Given
+from earlyjoin.report.fuzz.oracle import expected_pairs
 from earlyjoin.report.fuzz.running import Outcome, run
 from earlyjoin.report.fuzz.workers import Worker, run_case
 
@@ -51,6 +58,63 @@ def test_broken_results_are_noticed() -> None:
     assert "1 too many" in verdict(pa.concat_tables([whole, whole.slice(0, 1)])).detail
     outcome.left_files = ["run-0"]
     assert verdict(whole).kind is Kind.LEFTOVER
+
+
+def test_a_wrong_payload_value_is_noticed() -> None:
+    """A value of another row, while all row numbers are right."""
+    case = replace(draw(PLAIN), condition=Drawn(), cross=True)
+    left = pa.table({"lid": pa.array([0, 1]), "lp0": pa.array(["a", None])})
+    right = pa.table({"rid": pa.array([0])})
+    case = replace(case, tables=(left, right), settings=replace(case.settings, how="cross", event="nothing"))
+    outcome = Outcome([Given(left, left, "table"), Given(right, right, "table")])
+
+    def verdict(values: list[str | None]) -> Verdict:
+        outcome.batches = [pa.RecordBatch.from_pydict({"lid": [0, 1], "lp0": values, "rid": [0, 0]})]
+        return judge(case, outcome)
+
+    assert verdict(["a", None]).kind is Kind.RIGHT
+    assert "1 wrong values in lp0: 'None' instead of None" in verdict(["a", "None"]).detail
+    assert "1 wrong values in lp0: 'b' instead of 'a'" in verdict(["b", None]).detail
+
+
+def test_a_case_tells_the_form_that_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet has no unions."""
+    union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    table = pa.table({"lid": [0], "u": union})
+    other = pa.table({"rid": [0]})
+    plain = next(c for c in map(draw, range(PLAIN, PLAIN + 500)) if c.cross and c.settings.event == "nothing")
+    case = replace(plain, tables=(table, other), forms=("parquet", "arrow"))
+    monkeypatch.setattr(workers, "draw", lambda seed: case)
+    text, verdict = run_case(PLAIN)
+    assert verdict.kind is Kind.RIGHT, verdict
+    assert text.startswith("table (parquet cannot hold it) 1×2 ⋈ arrow 1×1")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_can_be_joined(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = pa.table({"lid": range(40), "s": ["a", "b"] * 20})
+    right = pa.table({"rid": [0]})
+    plain = next(c for c in map(draw, range(PLAIN, PLAIN + 500)) if c.cross and c.settings.event == "nothing")
+    case = replace(plain, tables=(left, right), forms=(form, "table"))
+    monkeypatch.setattr(workers, "draw", lambda seed: case)
+    text, verdict = run_case(PLAIN)
+    assert verdict.kind is Kind.RIGHT, verdict
+    assert text.startswith(f"{form} 40×2 ⋈ table 1×1")
+
+
+def test_skewed_equalities_have_bounded_results() -> None:
+    for seed in range(101000000, 101000150):
+        case = draw(seed)
+        if case.condition.equality:
+            width = sum(table.num_columns for table in case.tables)
+            assert len(expected_pairs(case)) * width <= 3_500_000, case.text
+
+
+@pytest.mark.parametrize("type_", PAYLOAD, ids=str)
+def test_payload_of_every_type_can_be_drawn(type_: pa.DataType) -> None:
+    column = payload_column(np.random.default_rng(3), type_, 50, odd=True)
+    column.validate(full=True)
+    assert (column.type, len(column)) == (type_, 50)
 
 
 def ends(seed: int) -> tuple[str, Verdict]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
@@ -167,12 +168,13 @@ class Execution:
         return self._builder.unbuilt()
 
     def close(self) -> None:
-        """Stop the readers, give memory back, remove files. Idempotent."""
-        if self.inputs is not None:
-            self.inputs.close()
-        self.operator.close()
-        self.estimating.close()
-        self.spill.close()
+        """Stop the readers, give memory back, remove files, whatever of it fails. Idempotent."""
+        with ExitStack() as last_first:
+            last_first.callback(self.spill.close)
+            last_first.callback(self.estimating.close)
+            last_first.callback(self.operator.close)
+            if self.inputs is not None:
+                last_first.callback(self.inputs.close)
 
     def _stopping(self) -> bool:
         return self.stop_asked

@@ -93,10 +93,10 @@ class FrozenBuffer:
         return run
 
     def discard(self) -> None:
-        """Give the memory back; an open run is finished and removed."""
-        run = self.close_run() if self._writer is not None else None
-        if run is not None:
-            run.run.delete()
+        """Give the memory back; an open run is removed. Nothing is written any more: that may be what has failed."""
+        if self._writer is not None:
+            self._writer.close().run.delete()
+            self._writer = None
         self._rows.clear()
         self._arrivals.clear()
         self._matched.clear()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +19,26 @@ FORMS: dict[str, float] = {
     "csv": 0.07,
     "arrow": 0.08,
     "jsonl": 0.05,
-    "pipe": 0.05,
+    "pipe": 0.03,
+    "csv pipe": 0.02,
     "iterator": 0.06,
     "reader": 0.03,
-    "files": 0.07,
-    "partitions": 0.04,
+    "files": 0.04,
+    "csv files": 0.015,
+    "arrow files": 0.015,
+    "partitions": 0.025,
+    "csv partitions": 0.015,
 }
 """How an input is handed over, and how often."""
 
-TEXT_FORMS = frozenset({"csv", "jsonl"})
-ONCE = frozenset({"pipe", "iterator", "reader"})
-IN_FILES = frozenset({"parquet", "csv", "arrow", "jsonl", "files", "partitions"})
+TEXT_FORMS = frozenset({"csv", "jsonl", "csv pipe", "csv files", "csv partitions"})
+ONCE = frozenset({"pipe", "csv pipe", "iterator", "reader"})
+IN_FILES = frozenset(FORMS) - ONCE - {"table"}
 _MOST_CELLS = 300_000
 _MOST_PAIRS = 4_000_000
 """Pairs that DuckDB looks at one by one, where there is no equality."""
+_MOST_RESULT_CELLS = 3_000_000
+"""What an equality may give, so that a case ends in seconds however its keys are skewed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,7 @@ def draw(seed: int) -> Case:
         rng,
         hashable=condition.equality,
         sweepable=bool(condition.parts),
+        sortable=condition.sortable,
         replayable=not any(form in ONCE for form in forms),
         files=any(form in IN_FILES for form in forms),
     )
@@ -89,7 +98,30 @@ def _tables(rng: Rng, condition: Drawn, *, plain: bool, settings: Settings, cros
         rows = [min(count, int(_MOST_PAIRS**0.5)) for count in rows]
     distinct = max(1, int(max(rows) * 10 ** rng.uniform(-2, 0.5)))
     left, right = (_table(rng, side, rows[side], condition, distinct, plain=plain, odd=odd) for side in range(2))
+    return _bounded(left, right, condition) if condition.equality else (left, right)
+
+
+def _bounded(left: pa.Table, right: pa.Table, condition: Drawn) -> tuple[pa.Table, pa.Table]:
+    """The first rows of both, so many that the result is not too large."""
+    while (rows := _most_matches(left, right, condition)) * (left.num_columns + right.num_columns) > _MOST_RESULT_CELLS:
+        part = max(0.1, (_MOST_RESULT_CELLS / (rows * (left.num_columns + right.num_columns))) ** 0.5)
+        left, right = (table.slice(0, int(table.num_rows * part)) for table in (left, right))
     return left, right
+
+
+def _most_matches(left: pa.Table, right: pa.Table, condition: Drawn) -> int:
+    """Matches of the equality at most: those that there are if the most frequent values of both sides are the same."""
+    most = left.num_rows * right.num_rows
+    for name, other in condition.equal:
+        counts = [_frequencies(left.column(name)), _frequencies(right.column(other))]
+        shorter = min(map(len, counts))
+        most = min(most, int(np.dot(counts[0][:shorter], counts[1][:shorter])))
+    return most
+
+
+def _frequencies(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """How often each value is there, nulls too, the most frequent first."""
+    return np.sort(np.fromiter(Counter(map(repr, column.to_pylist())).values(), np.int64))[::-1]
 
 
 def _row_count(rng: Rng, settings: Settings) -> int:

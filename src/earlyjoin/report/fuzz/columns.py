@@ -59,6 +59,9 @@ PAYLOAD: list[pa.DataType] = [
     pa.list_(pa.list_(pa.string())),
     pa.list_(pa.binary_view()),
     pa.run_end_encoded(pa.int32(), pa.int64()),
+    pa.dictionary(pa.int16(), pa.list_(pa.int64())),
+    pa.sparse_union([pa.field("n", pa.int64()), pa.field("t", pa.string())]),
+    pa.dense_union([pa.field("f", pa.float64()), pa.field("l", pa.list_(pa.int32()))]),
 ]
 
 
@@ -108,11 +111,27 @@ def payload_column(rng: Rng, type_: pa.DataType, rows: int, *, odd: bool) -> pa.
 
 def _filled(type_: pa.DataType, pool: list[Any], index: np.ndarray[Any, Any], null: np.ndarray[Any, Any]) -> pa.Array:
     values = [None if missing else pool[at] for at, missing in zip(index.tolist(), null.tolist(), strict=True)]
+    if pt.is_union(type_):
+        return _union(type_, pool, index)
+    if pt.is_dictionary(type_) and pt.is_nested(type_.value_type):
+        places = pa.array(index, type_.index_type, mask=null)
+        return pa.DictionaryArray.from_arrays(places, pa.array(pool, type_.value_type))
     if pt.is_dictionary(type_):
         return pa.array(values, type_.value_type).dictionary_encode().cast(type_)
     if pt.is_run_end_encoded(type_):
         return pc.run_end_encode(pa.array(values, type_.value_type))
     return pa.array(values, type_)
+
+
+def _union(type_: pa.DataType, pool: list[Any], index: np.ndarray[Any, Any]) -> pa.Array:
+    """Each row has one of the fields; a union has no nulls of its own."""
+    names = [field.name for field in type_]
+    kinds = (index % len(names)).astype(np.int8)
+    fields = [pa.array([pool[at][n] for at in index.tolist()], field.type) for n, field in enumerate(type_)]
+    if type_.mode == "sparse":
+        return pa.UnionArray.from_sparse(pa.array(kinds), fields, names)
+    offsets = pa.array(np.arange(len(index), dtype=np.int32))
+    return pa.UnionArray.from_dense(pa.array(kinds), offsets, fields, names)
 
 
 def _value(type_: pa.DataType, code: int, *, odd: bool) -> Any:
@@ -128,8 +147,10 @@ def _integer(type_: pa.DataType, code: int, odd: bool) -> int:
     bits, signed = int(type_.bit_width), bool(pt.is_signed_integer(type_))
     if odd and code % 13 == 7:
         return int(2 ** (bits - signed)) - 1 if code % 2 or not signed else -int(2 ** (bits - 1))
+    if bits <= 16:
+        code %= 100 if bits == 8 else 30_000
     if bits == 8:
-        return code % 100
+        return code
     return code - 20 if signed and code % 2 else code
 
 
@@ -157,6 +178,8 @@ def _instant(type_: pa.DataType, code: int, _: bool) -> dt.datetime:
 def _nested(type_: pa.DataType, code: int, odd: bool) -> Any:
     if pt.is_struct(type_):
         return {field.name: _value(field.type, code + at, odd=odd) for at, field in enumerate(type_)}
+    if pt.is_union(type_):
+        return [_value(field.type, code + at, odd=odd) for at, field in enumerate(type_)]
     if pt.is_map(type_):
         return [(f"k{at}", code + at) for at in range(code % 4)]
     length = type_.list_size if pt.is_fixed_size_list(type_) else code % 5

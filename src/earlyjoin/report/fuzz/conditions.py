@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 import earlyjoin as ej
+from earlyjoin.predicates.banding import Band
+from earlyjoin.predicates.equality import Equal
 from earlyjoin.report.fuzz.columns import FAMILIES, Rng, key_pair
 
 ORDERED = tuple(FAMILIES)
 MEASURED = ("integer", "float", "decimal", "date", "timestamp", "instant", "time", "duration")
+_FITTING = 0.95
+"""How often types that are refused for their width are drawn again."""
 _NANOSECONDS = {"date": 86_400 * 10**9, "timestamp": 3600 * 10**9, "instant": 3600 * 10**9}
 
 
@@ -27,15 +32,19 @@ class Drawn:
     sql: list[str] = field(default_factory=list)
     equality: bool = False
     """Is there an equality, so that many rows are joined soon?"""
+    equal: list[tuple[str, str]] = field(default_factory=list)
+    """Columns that are compared for equality."""
     shared: set[str] = field(default_factory=set)
     """Names that both inputs have, and the output has once."""
     plain: bool = False
     """Are there only types that text files carry?"""
 
-    def key(self, rng: Rng, families: tuple[str, ...] = ORDERED, *, behind: bool = False) -> tuple[str, str, str]:
-        """Another pair of key columns: two names and the family."""
+    def key(self, rng: Rng, families: tuple[str, ...] = ORDERED, *, measured: bool = False) -> tuple[str, str, str]:
+        """Another pair of key columns: two names and the family; ``measured`` ones mostly fit 64 bits, as they must."""
         left, right, family = key_pair(rng, families, plain=self.plain)
-        return (*self._named(left, right, behind), family)
+        while measured and _too_wide(left, right) and rng.random() < _FITTING:
+            left, right, family = key_pair(rng, families, plain=self.plain)
+        return (*self._named(left, right, False), family)
 
     def alike(self, types: tuple[pa.DataType, pa.DataType], *, behind: bool) -> tuple[str, str]:
         """Another pair of columns with types that are given."""
@@ -46,6 +55,14 @@ class Drawn:
         names = f"lk{number}", f"rk{number}"
         self.keys.append((*names, left, right, behind))
         return names
+
+    @property
+    def sortable(self) -> bool:
+        """Can the result come out in the order of the key: an equality of one number or time, or a band?"""
+        if len(self.parts) != 1 or len(self.keys) != 1:
+            return False
+        numbers = all(pt.is_integer(type_) or pt.is_temporal(type_) for type_ in self.keys[0][2:4])
+        return isinstance(self.parts[0], Band) or (isinstance(self.parts[0], Equal) and numbers)
 
     @property
     def on(self) -> Any:
@@ -59,6 +76,13 @@ class Drawn:
     def text(self) -> str:
         """The condition in SQL."""
         return " AND ".join(f"({part})" for part in self.sql) if self.sql else "true"
+
+
+def _too_wide(*types: pa.DataType) -> bool:
+    """Do they meet as numbers of more than 64 bits?"""
+    wide = any(pt.is_decimal(type_) and type_.precision > 18 for type_ in types)
+    unsigned = [type_ == pa.uint64() for type_ in types]
+    return wide or (any(unsigned) and not all(unsigned) and not any(pt.is_floating(type_) for type_ in types))
 
 
 def draw_condition(rng: Rng, *, plain: bool) -> Drawn:
@@ -83,14 +107,16 @@ def _equality(drawn: Drawn, rng: Rng) -> None:
         drawn.keys[-1] = ("k", "k", *drawn.keys[-1][2:])
         drawn.sql[-1] = f"l.k {sign} r.k"
         drawn.shared.add("k")
+        drawn.equal.append(("k", "k"))
         drawn.parts.append(ej.equal("k", null_safe=safe))
         return
+    drawn.equal += pairs
     lefts, rights = zip(*pairs, strict=True)
     drawn.parts.append(ej.equal(list(lefts), list(rights), null_safe=safe))
 
 
 def _band(drawn: Drawn, rng: Rng) -> None:
-    left, right, family = drawn.key(rng, MEASURED)
+    left, right, family = drawn.key(rng, MEASURED, measured=True)
     number = int(rng.integers(0, 4))
     if family in ("integer", "decimal"):
         drawn.sql.append(f"abs(l.{left}::DECIMAL(38, 4) - r.{right}::DECIMAL(38, 4)) <= {number}")
@@ -130,7 +156,7 @@ def _difference(drawn: Drawn, rng: Rng) -> None:
 
 
 def _overlap(drawn: Drawn, rng: Rng) -> None:
-    starts = drawn.key(rng, ("integer", "float", "date", "timestamp", "duration"))[:2]
+    starts = drawn.key(rng, ("integer", "float", "date", "timestamp", "duration"), measured=True)[:2]
     ends = drawn.alike(drawn.keys[-1][2:4], behind=True)
     closed = bool(rng.random() < 0.6)
     drawn.parts.append(ej.overlaps((starts[0], ends[0]), (starts[1], ends[1]), closed=closed))
@@ -148,7 +174,7 @@ def _meeting(starts: tuple[str, str], ends: tuple[str, str], sign: str) -> str:
 def _rectangles(drawn: Drawn, rng: Rng) -> None:
     corners, sql = [], []
     for _ in range(2):
-        starts = drawn.key(rng, ("integer", "float"))[:2]
+        starts = drawn.key(rng, ("integer", "float"), measured=True)[:2]
         ends = drawn.alike(drawn.keys[-1][2:4], behind=True)
         corners.append((starts, ends))
         sql.append(_meeting(starts, ends, "<="))

@@ -33,6 +33,7 @@ class Given:
     form: str
     files: list[Path] = field(default_factory=list)
     feeder: threading.Thread | None = None
+    pipe: Path | None = None
 
     @property
     def in_memory(self) -> bool:
@@ -41,21 +42,23 @@ class Given:
 
     def finish(self) -> None:
         """Let the writer of a pipe end, also if nobody has read it."""
-        if self.feeder is not None:
+        if self.feeder is not None and self.pipe is not None:
             with contextlib.suppress(OSError):
-                os.close(os.open(self.data, os.O_RDONLY | os.O_NONBLOCK))
+                os.close(os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK))
             self.feeder.join(10)
 
 
 def give(table: pa.Table, form: str, directory: Path, letter: str, rng: Rng) -> Given:
     """The table in a form; a format that cannot hold its types becomes a table in memory."""
+    if form == "jsonl" and table.num_rows == 0:
+        return Given(table, table, "table (jsonl without rows has no columns)")
     if form in IN_FILES:
         try:
             return _in_files(table, form, directory, letter, rng)
         except (pa.ArrowException, NotImplementedError, TypeError):
-            return Given(table, table, "table")
-    if form == "pipe":
-        return _piped(table, directory / f"{letter}.pipe")
+            return Given(table, table, f"table ({form} cannot hold it)")
+    if form in ("pipe", "csv pipe"):
+        return _piped(table, form, directory / f"{letter}.pipe")
     if form == "iterator":
         return Given(table, _batches(table, int(rng.integers(1, 1000))), form)
     if form == "reader":
@@ -83,47 +86,52 @@ def _batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _in_files(table: pa.Table, form: str, directory: Path, letter: str, rng: Rng) -> Given:
-    if form == "partitions":
-        return _partitioned(table, directory / letter, rng)
-    if form != "files":
+    suffix, _, several = form.rpartition(" ")
+    suffix = suffix or "parquet"
+    if several == "partitions":
+        return _partitioned(table, form, suffix, directory / letter, rng)
+    if several != "files":
         path = directory / f"{letter}.{form}"
         write(table, path, rng)
-        return Given(table, _typed(path, table), form, [path])
+        return Given(table, _typed(path, form, table), form, [path])
     cuts = np.sort(rng.integers(0, table.num_rows + 1, int(rng.integers(1, 4)))).tolist()
     paths = []
     for number, (start, stop) in enumerate(zip([0, *cuts], [*cuts, table.num_rows], strict=True)):
-        paths.append(directory / f"{letter}-{number}.parquet")
+        paths.append(directory / f"{letter}-{number}.{suffix}")
         write(table.slice(start, stop - start), paths[-1], rng)
-    data: Any = [str(path) for path in paths] if rng.random() < 0.5 else str(directory / f"{letter}-*.parquet")
-    return Given(table, data, form, paths)
+    data: Any = [str(path) for path in paths] if rng.random() < 0.5 else str(directory / f"{letter}-*.{suffix}")
+    return Given(table, _typed(data, suffix, table), form, paths)
 
 
-def _typed(path: Path, table: pa.Table) -> Any:
+def _typed(data: Any, suffix: str, table: pa.Table, format: str | None = None) -> Any:
     """Text files do not tell the types of columns that are all null, or of whole floats."""
-    if path.suffix not in (".csv", ".jsonl"):
-        return path
-    return ej.source(path, types={column.name: column.type for column in table.schema})
+    if suffix not in ("csv", "jsonl"):
+        return data
+    return ej.source(data, format=format, types={column.name: column.type for column in table.schema})
 
 
-def _partitioned(table: pa.Table, directory: Path, rng: Rng) -> Given:
+def _partitioned(table: pa.Table, form: str, suffix: str, directory: Path, rng: Rng) -> Given:
     if table.num_rows == 0:
-        return Given(table, table, "table")
+        return Given(table, table, "table (no rows for partitions)")
     name = f"{directory.name}part"
     values = pa.array(rng.integers(0, 4, table.num_rows))
     paths = []
     for value in sorted(set(values.to_pylist())):
         inside = directory / f"{name}={value}"
         inside.mkdir(parents=True)
-        paths.append(inside / "part-0.parquet")
+        paths.append(inside / f"part-0.{suffix}")
         write(table.filter(pa.compute.equal(values, value)), paths[-1], rng)
-    return Given(table.append_column(name, values), directory, "partitions", paths)
+    return Given(table.append_column(name, values), _typed(directory, suffix, table), form, paths)
 
 
-def _piped(table: pa.Table, path: Path) -> Given:
+def _piped(table: pa.Table, form: str, path: Path) -> Given:
     os.mkfifo(path)
     content = io.BytesIO()
-    with pa.ipc.new_stream(content, table.schema) as writer:
-        writer.write_table(table, max_chunksize=300)
+    if form == "csv pipe":
+        pcsv.write_csv(table, content)
+    else:
+        with pa.ipc.new_stream(content, table.schema) as writer:
+            writer.write_table(table, max_chunksize=300)
 
     def feed() -> None:
         with contextlib.suppress(OSError), path.open("wb") as file:
@@ -131,4 +139,5 @@ def _piped(table: pa.Table, path: Path) -> Given:
 
     feeder = threading.Thread(target=feed, name="fuzz-feeder", daemon=True)
     feeder.start()
-    return Given(table, str(path), "pipe", feeder=feeder)
+    data = _typed(str(path), "csv", table, "csv") if form == "csv pipe" else str(path)
+    return Given(table, data, form, feeder=feeder, pipe=path)

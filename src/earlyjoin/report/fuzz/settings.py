@@ -53,16 +53,22 @@ class Settings:
         return f"{self.how} {self.algorithm}{options}, {sizes}{event}"
 
 
-def draw_settings(rng: Rng, *, hashable: bool, sweepable: bool, replayable: bool, files: bool) -> Settings:
+def draw_settings(
+    rng: Rng, *, hashable: bool, sweepable: bool, sortable: bool, replayable: bool, files: bool
+) -> Settings:
     """Settings for a condition with an equality, or one that can be swept, or neither."""
     algorithm = _algorithm(rng, hashable, sweepable)
     allowed = [name for name in EVENTS if _possible(name, replayable, files)]
     weights = [EVENTS[name] for name in allowed]
     event = str(rng.choice(allowed, p=[weight / sum(weights) for weight in weights]))
+    how = str(rng.choice(HOWS))
+    options = _options(rng, algorithm)
+    if not (sortable and how == "inner"):
+        options.pop("sorted_output", None)
     return Settings(
-        how=str(rng.choice(HOWS)),
+        how=how,
         algorithm=algorithm,
-        options=_options(rng, algorithm),
+        options=options,
         memory=draw_memory(rng, small=event == "damaged spill"),
         batch_rows=int(rng.choice([1, 7, 64, 500, 4096, 65536], p=[0.03, 0.1, 0.2, 0.3, 0.2, 0.17])),
         reading=str(rng.choice(["auto", "1:1", "5:1", "1:3"], p=[0.7, 0.1, 0.1, 0.1])),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import multiprocessing
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
@@ -27,11 +29,20 @@ def run_case(seed: int) -> tuple[str, Verdict]:
     case = draw(seed)
     outcome = run(case)
     verdict = judge(case, outcome)
+    if len(outcome.inputs) == len(case.forms):
+        case = replace(case, forms=(outcome.inputs[0].form, outcome.inputs[1].form))
     if verdict.kind is Kind.ERROR and outcome.error is not None:
         where = traceback.extract_tb(outcome.error.__traceback__)[-_TRACEBACK_LINES:]
         places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(where))
         verdict = Verdict(verdict.kind, f"{verdict.detail} (in {places})")
     return case.text, verdict
+
+
+def _described(seed: int) -> str:
+    """What a case was that cannot tell it any more."""
+    with contextlib.suppress(Exception):
+        return draw(seed).text
+    return "cannot be drawn"
 
 
 class Worker:
@@ -64,7 +75,8 @@ class Worker:
     def results(self, seeds: Iterable[int]) -> Iterator[tuple[int, str, Verdict]]:
         """One case after the other."""
         for seed in seeds:
-            yield seed, *self.run(seed)
+            text, verdict = self.run(seed)
+            yield seed, text or _described(seed), verdict
 
     def _ready(self) -> Connection:
         if self._pipe is None:
