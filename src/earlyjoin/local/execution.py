@@ -190,6 +190,7 @@ class Execution:
     def _batch_rows(self, source: Source) -> BatchRows:
         """Batches small enough that two of them fit the side's share of the input buffer."""
         limit = self._input_budget.limit
+        spill = None if limit.bytes is None else self.spill
         if limit.rows is not None:
             most = max(1, limit.rows // self.plan.sides // 2)
         else:
@@ -198,7 +199,7 @@ class Execution:
                 row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
             most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // row_nbytes)
         most = min(most, self._options.batch_rows)
-        return BatchRows(first=min(_FIRST_ROWS, most), most=most)
+        return BatchRows(first=min(_FIRST_ROWS, most), most=most, spill=spill)
 
 
 class OutputBuilder:

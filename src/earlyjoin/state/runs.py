@@ -62,6 +62,23 @@ class Run:
         return cls(path, values["rows"], *(tuple(values[name]) for name in ("starts", "ends", "sums")))
 
 
+class PageFormat:
+    """How rows of a schema are written as blocks: a block is a page, without its schema."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._stored = _stored_schema(schema)
+        self._streams = _has_dictionaries(self._stored)
+
+    def block(self, page: pa.RecordBatch) -> pa.Buffer:
+        """The bytes of a page."""
+        return _serialized(_plain(page, self._stored), stream=self._streams)
+
+    def page(self, block: pa.Buffer) -> pa.RecordBatch:
+        """The page that a block holds."""
+        return _original(_deserialized(block, self._stored, stream=self._streams), self._schema)
+
+
 class RunWriter:
     """Writes one run, page by page."""
 
@@ -70,15 +87,14 @@ class RunWriter:
         self._counters = counters
         self._rows = 0
         self._starts: list[int] = []
-        self._stored = _stored_schema(schema)
-        self._streams = _has_dictionaries(self._stored)
+        self._format = PageFormat(schema)
         self._blocks = BlockWriter(path)
         self._blocks.write(schema.remove_metadata().serialize())
 
     def write(self, page: pa.RecordBatch) -> None:
         """Add one page."""
         before = self._blocks.size
-        self._blocks.write(_serialized(_plain(page, self._stored), stream=self._streams))
+        self._blocks.write(self._format.block(page))
         self._starts.append(self._rows)
         self._rows += page.num_rows
         self._counters.pages_written += 1
@@ -98,18 +114,16 @@ class RunReader:
         self.run = run
         self._counters = counters
         self._blocks = BlockReader(run.path, run.ends, run.sums)
-        self._schema = pa.ipc.read_schema(self._blocks.read(0))
-        self._stored = _stored_schema(self._schema)
-        self._streams = _has_dictionaries(self._stored)
+        self._format = PageFormat(pa.ipc.read_schema(self._blocks.read(0)))
 
     def page(self, number: int) -> pa.RecordBatch:
         """Read one page."""
         block = self._blocks.read(number + 1)
-        page = _deserialized(block, self._stored, stream=self._streams)
+        page = self._format.page(block)
         self._counters.pages_read += 1
         self._counters.tuples_read += page.num_rows
         self._counters.bytes_read += block.size
-        return _original(page, self._schema)
+        return page
 
     def close(self) -> None:
         """Close the file."""

@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from pathlib import Path
 
 from earlyjoin.errors import InputError
@@ -34,6 +35,7 @@ class SpillDirectory:
         self._lock: int | None = None
         self._owner = os.getpid()
         self._runs = 0
+        self._naming = threading.Lock()  # readers of inputs put files here too
 
     @property
     def path(self) -> Path:
@@ -55,8 +57,9 @@ class SpillDirectory:
 
     def new_path(self, suffix: str) -> Path:
         """A path for a new file."""
-        self._runs += 1
-        return self.path / f"run-{self._runs:06d}{suffix}"
+        with self._naming:
+            self._runs += 1
+            return self.path / f"run-{self._runs:06d}{suffix}"
 
     def close(self) -> None:
         """Remove the directory and everything in it; in a forked child, leave it to the parent."""

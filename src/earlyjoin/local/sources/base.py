@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.local.sources.watching import WatchedFiles
+from earlyjoin.state.spill import SpillDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,8 @@ class BatchRows:
 
     first: int = 4096
     most: int = 65536
+    spill: SpillDirectory | None = None
+    """Where a reader may leave what it had to decode before its turn; None: nowhere, it has to hold it."""
 
     def __post_init__(self) -> None:
         if not 0 < self.first <= self.most:

@@ -24,6 +24,8 @@ from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.schemas import conform, merged, project
 from earlyjoin.local.sources.slicing import Cutter, gather
 from earlyjoin.local.sources.watching import WatchedFiles
+from earlyjoin.local.sources.wide_groups import WideGroup, column_parts
+from earlyjoin.state.spill import SpillDirectory
 
 BUFFER_BYTES = 1 << 20
 """Read at a time from each column, at most."""
@@ -99,9 +101,10 @@ class ParquetSource(Source):
         first = next(units, None)
         if first is None:
             return
-        reader = _Reader(self._files, self._footers, self._columns, self.files)
+        reader = _Reader(self._files, self._footers, self._columns, self.files, size.spill)
         try:
-            pieces = (cut for piece in reader.read(first[0], [first[1]], size.first) for cut in cutter.cut(piece))
+            read = reader.read(first[0], [first[1]], size.first, early=True)
+            pieces = (cut for piece in read for cut in cutter.cut(piece))
             for batch in gather(pieces, size):
                 yield conform(batch, self.schema, self.name)
             for file, run in groupby(units, key=itemgetter(0)):
@@ -145,22 +148,46 @@ class ParquetSource(Source):
 class _Reader:
     """Keeps the file that is being read open, with the footer that is known already."""
 
-    def __init__(self, files: list[str], footers: list[Any], columns: list[str] | None, watched: WatchedFiles) -> None:
+    def __init__(
+        self,
+        files: list[str],
+        footers: list[Any],
+        columns: list[str] | None,
+        watched: WatchedFiles,
+        spill: SpillDirectory | None,
+    ) -> None:
         self._files = files
         self._footers = footers
         self._columns = columns
         self._watched = watched
+        self._spill = spill
         self._at: int | None = None
         self._open: Any = None
 
-    def read(self, file: int, groups: list[int], rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, file: int, groups: list[int], rows: int, *, early: bool = False) -> Iterator[pa.RecordBatch]:
+        """The rows of some row groups; ``early`` hurries with the first ones."""
         name = self._files[file]
         with self._watched.reading(name), reading(name, "Parquet"):
             if self._at != file:
                 self._turn_to(file)
-            for batch in self._open.iter_batches(rows, row_groups=groups, columns=self._columns, use_threads=True):
-                # pyarrow keeps the order of the file, and takes "a.b" for a part of column "a"
-                yield batch if self._columns is None else batch.select(self._columns)
+            for parts, run in groupby(groups, key=self._parts):
+                if parts is None or self._spill is None:
+                    yield from self._side_by_side(list(run), rows)
+                    continue
+                for group in run:
+                    yield from WideGroup(self._open, group, parts, rows).read(self._spill, early=early)
+
+    def _side_by_side(self, groups: list[int], rows: int) -> Iterator[pa.RecordBatch]:
+        for batch in self._open.iter_batches(rows, row_groups=groups, columns=self._columns, use_threads=True):
+            # pyarrow keeps the order of the file, and takes "a.b" for a part of column "a"
+            yield batch if self._columns is None else batch.select(self._columns)
+
+    def _parts(self, group: int) -> list[list[str]] | None:
+        """Columns that may be read together; None: all."""
+        if self._spill is None:
+            return None
+        names = self._open.schema_arrow.names if self._columns is None else self._columns
+        return column_parts(self._open.metadata.row_group(group), names)
 
     def _turn_to(self, file: int) -> None:
         import pyarrow.parquet as pq

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -111,7 +112,7 @@ class PartitionedSource(Source):
                 if start == part.rows_hint:
                     continue
             for batch in part.batches(size, start):
-                size = BatchRows(first=size.most, most=size.most)  # only the very first batches are small
+                size = replace(size, first=size.most)  # only the very first batches are small
                 yield from cutter.cut(self._completed(batch, values))
 
     def _completed(self, batch: pa.RecordBatch, values: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
