@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.errors import InputError
+from earlyjoin.predicates.buffers import plain
 from earlyjoin.predicates.carried import carried_type, from_carried
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.state.rows import Rows, empty_columns
@@ -171,8 +172,7 @@ def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if pa.types.is_date(left) and pa.types.is_timestamp(right):
         return right  # the other way round the time of day would get lost
     if pa.types.is_dictionary(left) != pa.types.is_dictionary(right):
-        plain = (type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in (left, right))
-        return _merged_type(*plain)
+        return _merged_type(*(type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in (left, right)))
     if _needs_decimal(left, right) or _needs_decimal(right, left):
         # Arrow's own answer is too narrow: int64, or a decimal without room for all digits of the integer.
         left, right = (_INTEGER if pa.types.is_integer(type_) else type_ for type_ in (left, right))
@@ -193,6 +193,8 @@ def _as(values: pa.Array, field: pa.Field) -> pa.Array:
     travelled = carried_type(field.type)
     if travelled != field.type:  # text may have been kept with wider offsets
         return from_carried(values if values.type == travelled else values.cast(travelled), field.type)
+    if pa.types.is_dictionary(values.type) and not pa.types.is_dictionary(field.type):
+        values = plain(values)  # Arrow cannot cast a dictionary to views, nor decode one of views
     try:
         return values.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -13,6 +13,7 @@ from earlyjoin.algorithms.estimation import OrderCheck
 from earlyjoin.algorithms.estimation.order import as_text
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.local.sources.base import Source
+from earlyjoin.predicates.buffers import plain
 
 _MOST_COLUMNS = 2
 _NAMES = ("left", "right")
@@ -103,9 +104,7 @@ def _can_rank(type_: pa.DataType) -> bool:
 
 def _values(column: pa.Array) -> npt.NDArray[Any]:
     """A few values of a column as something to rank; nulls left out."""
-    column = column.drop_null()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = plain(column).drop_null()  # Arrow cannot filter views
     if _is_text(column.type):
         return as_text([v.encode() if isinstance(v, str) else v for v in column.to_pylist()])
     if pa.types.is_temporal(column.type) or pa.types.is_boolean(column.type):
