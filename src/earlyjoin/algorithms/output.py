@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.join_types import JoinType
 from earlyjoin.errors import InputError
+from earlyjoin.predicates.buffers import plain
 from earlyjoin.predicates.carried import carried_type, from_carried
 from earlyjoin.predicates.keys import Int64
+from earlyjoin.predicates.types import is_list
 from earlyjoin.state.rows import Rows, empty_columns
 
 DEFAULT_SUFFIXES = ("", "_right")
@@ -168,11 +170,21 @@ def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return left
     if (carried_type(left), carried_type(right)) != (left, right):
         return _merged_type(carried_type(left), carried_type(right))
+    if isinstance(left, pa.BaseExtensionType) or isinstance(right, pa.BaseExtensionType):
+        stored = (t.storage_type if isinstance(t, pa.BaseExtensionType) else t for t in (left, right))
+        return _merged_type(*stored)
+    if pa.types.is_boolean(left) and _is_number(right):
+        return right  # Arrow has no common type, and an integer is no boolean
+    if pa.types.is_boolean(right) and _is_number(left):
+        return left
+    if is_list(left) and is_list(right):
+        return pa.large_list(_merged_type(left.value_type, right.value_type))
+    if pa.types.is_struct(left) and pa.types.is_struct(right):
+        return pa.struct([(a.name, _merged_type(a.type, b.type)) for a, b in zip(left, right, strict=True)])
     if pa.types.is_date(left) and pa.types.is_timestamp(right):
         return right  # the other way round the time of day would get lost
     if pa.types.is_dictionary(left) != pa.types.is_dictionary(right):
-        plain = (type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in (left, right))
-        return _merged_type(*plain)
+        return _merged_type(*(type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in (left, right)))
     if _needs_decimal(left, right) or _needs_decimal(right, left):
         # Arrow's own answer is too narrow: int64, or a decimal without room for all digits of the integer.
         left, right = (_INTEGER if pa.types.is_integer(type_) else type_ for type_ in (left, right))
@@ -181,6 +193,10 @@ def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return pa.unify_schemas(both, promote_options="permissive").field(0).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return left
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 def _needs_decimal(one: pa.DataType, other: pa.DataType) -> bool:
@@ -193,6 +209,12 @@ def _as(values: pa.Array, field: pa.Field) -> pa.Array:
     travelled = carried_type(field.type)
     if travelled != field.type:  # text may have been kept with wider offsets
         return from_carried(values if values.type == travelled else values.cast(travelled), field.type)
+    if pa.types.is_dictionary(values.type) and not pa.types.is_dictionary(field.type):
+        values = plain(values)  # Arrow cannot cast a dictionary to views, nor decode one of views
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())  # Arrow casts booleans to few types
     try:
         return values.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -10,11 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from earlyjoin.predicates.carried import to_carried
 from earlyjoin.predicates.keys import Bool, Bytes
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The same values without dictionary, and strings and bytes with offsets into one buffer."""
+    """The same values without dictionary or extension; strings, bytes and lists with offsets into one buffer."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return plain(array.storage)
+    if pt.is_list_view(array.type) or pt.is_large_list_view(array.type):
+        return to_carried(array)
     if pt.is_dictionary(array.type):
         # The values first: Arrow cannot look up views.
         return plain(array.dictionary).take(array.indices)

@@ -33,15 +33,15 @@ def ordinal_words(array: pa.Array, column: Column, domain: Domain) -> Int64:
     """
     if pt.is_null(array.type) or domain.kind is Kind.NULL:
         return np.zeros((len(array), domain.width), dtype=np.int64)
+    if pt.is_boolean(array.type):
+        array = array.cast(pa.uint8())
     if domain.kind is Kind.DECIMAL:
         return _decimal_words(array, domain)
     if domain.kind is Kind.FLOAT:
         words = float_ordinals(float_values(array))
     elif domain.kind is Kind.UNSIGNED:
         words = unsigned_ordinals(_integers(array).astype(np.uint64, copy=False))
-    elif domain.kind is Kind.BOOLEAN:
-        words = fixed_width(array.cast(pa.int8()), np.int8).astype(np.int64)
-    elif domain.kind is Kind.INTEGER:
+    elif domain.kind in (Kind.INTEGER, Kind.BOOLEAN):
         words = _integers(array).astype(np.int64, copy=False)
     else:
         words = _ticks(array, column, domain)

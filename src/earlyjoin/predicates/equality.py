@@ -13,8 +13,9 @@ from earlyjoin.predicates.columns import Advice, Column, Names, find_columns, na
 from earlyjoin.predicates.encoding import ordinal_words
 from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
 from earlyjoin.predicates.matching import both, equal_pairs, valid_pairs
+from earlyjoin.predicates.nested import nested_heap
 from earlyjoin.predicates.strings import hash_word, heap_of, one_heap
-from earlyjoin.predicates.types import BYTES, Domain, common_domain
+from earlyjoin.predicates.types import BYTES, NESTED, Domain, common_domain
 
 _FLAGS_A_WORD = 63
 
@@ -35,7 +36,7 @@ class Equal(Predicate):
         advice = self.advice(left, right)
         lefts = find_columns(left, self.left, LEFT, advice)
         rights = find_columns(right, self.right, RIGHT, advice)
-        domains = tuple(common_domain(pair, "equal") for pair in zip(lefts, rights, strict=True))
+        domains = tuple(common_domain(pair, "equal", equality=True) for pair in zip(lefts, rights, strict=True))
         return BoundEqual((self.left, self.right), str(self), (lefts, rights), domains, self.null_safe, self.shared)
 
     def advice(self, left: pa.Schema, right: pa.Schema) -> Advice | None:
@@ -80,6 +81,7 @@ def equal(left: Names, right: Names | None = None, *, null_safe: bool = False) -
     """Rows whose columns are equal: one name or a list of names a side; without ``right``, the same names on both.
 
     Null equals nothing, unless ``null_safe``: then null equals null. NaN equals NaN and -0.0 equals 0.0.
+    Structs and lists are equal when all in them is, where null equals null; true equals 1.
 
     >>> print(equal("id", "order_id"))
     left.id = right.order_id
@@ -137,6 +139,9 @@ class BoundEqual(BoundPredicate):
 def _encode_column(array: pa.Array, column: Column, domain: Domain, *, blank: bool) -> tuple[Int64, Bytes | None]:
     if domain.kind in BYTES:
         heap = heap_of(blank_nulls(array) if blank else array)
+        return hash_word(heap).reshape(-1, 1), heap
+    if domain.kind in NESTED:
+        heap = nested_heap(array, column, domain)
         return hash_word(heap).reshape(-1, 1), heap
     words = ordinal_words(array, column, domain)
     return (words if domain.width == 1 else np.ascontiguousarray(words[:, ::-1])), None

@@ -64,7 +64,7 @@ class MultiEqual:
         columns = [[find_column(schemas[side], name, side, self.inputs[side]) for side, name in one] for one in classes]
         for one in classes:
             self._check_whole(one)
-        domains = tuple(common_domain(one, "equal") for one in columns)
+        domains = tuple(common_domain(one, "equal", equality=True) for one in columns)
         sides = tuple(tuple(one[side] for one in columns) for side in range(len(self.inputs)))
         names = tuple(tuple(column.name for column in side) for side in sides)
         key = BoundEqual(names, str(self), sides, domains, (self.null_safe,) * len(classes), self.shared)

@@ -45,10 +45,13 @@ class Kind(Enum):
     DURATION = "duration"
     STRING = "string"
     BINARY = "binary"
+    STRUCT = "struct"
+    LIST = "list"
 
 
 TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT, Kind.TIME, Kind.DURATION})
 BYTES = frozenset({Kind.STRING, Kind.BINARY})
+NESTED = frozenset({Kind.STRUCT, Kind.LIST})
 NUMBERS = frozenset({Kind.INTEGER, Kind.UNSIGNED, Kind.DECIMAL, Kind.FLOAT})
 _EXACT = frozenset({Kind.INTEGER, Kind.UNSIGNED, Kind.DECIMAL})
 
@@ -63,6 +66,12 @@ class Domain:
     unit: str = ""
     signed: bool = False
     """Integers only: some column can hold negative values."""
+    names: tuple[str, ...] = ()
+    """Structs only: the fields."""
+    inner: tuple[Domain, ...] = ()
+    """The domains of a struct's fields, or the one of a list's elements."""
+    extension: str = ""
+    """The Arrow extension type that gives the values another meaning than their storage has."""
 
     @property
     def width(self) -> int:
@@ -76,7 +85,7 @@ class Domain:
     @property
     def ordinal(self) -> bool:
         """Whether a value is one word that keeps its order."""
-        return self.width == 1 and self.kind not in BYTES
+        return self.width == 1 and self.kind not in BYTES | NESTED
 
     def __str__(self) -> str:
         if self.kind is Kind.DECIMAL:
@@ -89,9 +98,14 @@ def value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pt.is_dictionary(type_) else type_
 
 
-def domain_of(column: Column) -> Domain:
-    """The domain of one column alone, or UnsupportedError with what to do instead."""
+def domain_of(column: Column, *, equality: bool = False) -> Domain:
+    """The domain of one column alone, or UnsupportedError with what to do instead.
+
+    For ``equality`` alone there are domains of structs, lists and extension types, which have no order here.
+    """
     type_ = value_type(column.type)
+    if equality and (domain := _unordered(column, type_)) is not None:
+        return domain
     if pt.is_integer(type_):
         if type_ == pa.uint64():
             return Domain(Kind.UNSIGNED, _UINT64_DIGITS)
@@ -117,6 +131,26 @@ def domain_of(column: Column) -> Domain:
     raise UnsupportedError(f"{column} cannot be a key: {_advice(type_)}")
 
 
+def _unordered(column: Column, type_: pa.DataType) -> Domain | None:
+    """The domain of values that can only be equal or not; None for others."""
+    if isinstance(type_, pa.BaseExtensionType):
+        stored = domain_of(replace(column, type=type_.storage_type), equality=True)
+        return replace(stored, extension=type_.extension_name)
+    if not (pt.is_struct(type_) or is_list(type_)):
+        return None
+    fields = [type_.field(number) for number in range(type_.num_fields)]
+    inner = tuple(domain_of(replace(column, type=field.type), equality=True) for field in fields)
+    if pt.is_struct(type_):
+        return Domain(Kind.STRUCT, names=tuple(field.name for field in fields), inner=inner)
+    return Domain(Kind.LIST, inner=inner)
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Lists of any layout; no maps."""
+    tests = (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view, pt.is_large_list_view)
+    return any(test(type_) for test in tests)
+
+
 def _is_string(type_: pa.DataType) -> bool:
     return bool(pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_))
 
@@ -130,8 +164,10 @@ def _is_binary(type_: pa.DataType) -> bool:
 def _advice(type_: pa.DataType) -> str:
     if pt.is_run_end_encoded(type_):
         return "decode it first, with pyarrow.compute.run_end_decode"
+    if pt.is_map(type_) or pt.is_union(type_):
+        return "maps and unions are not compared; put the values to compare into columns of their own"
     if pt.is_nested(type_):
-        return "nested values are not compared; put the fields to compare into columns of their own"
+        return "nested values are only compared for equality; put the fields to compare into columns of their own"
     if pt.is_interval(type_):
         return "an interval of months has no fixed length; cast it to a duration or to a number of months"
     if isinstance(type_, pa.BaseExtensionType):
@@ -139,13 +175,26 @@ def _advice(type_: pa.DataType) -> str:
     return "cast it to a number, a string, a date or a timestamp"
 
 
-def _meet(a: Domain, b: Domain) -> Domain | None:
+def _meet(a: Domain, b: Domain, *, equality: bool) -> Domain | None:
     """The smallest domain that holds both, or None."""
+    if a.extension != b.extension and a.extension and b.extension:
+        return None
+    if a.extension or b.extension:
+        met = _meet(replace(a, extension=""), replace(b, extension=""), equality=equality)
+        return None if met is None else replace(met, extension=a.extension or b.extension)
     if b.kind is Kind.NULL or a == b:
         return a
     if a.kind is Kind.NULL:
         return b
     kinds = {a.kind, b.kind}
+    if a.kind in NESTED and a.kind is b.kind and a.names == b.names:
+        inner = [_meet(one, other, equality=equality) for one, other in zip(a.inner, b.inner, strict=True)]
+        known = tuple(one for one in inner if one is not None)
+        return replace(a, inner=known) if len(known) == len(inner) else None
+    if equality and Kind.BOOLEAN in kinds and kinds & NUMBERS:
+        # false is 0 and true is 1
+        a, b = (Domain(Kind.INTEGER, 1) if one.kind is Kind.BOOLEAN else one for one in (a, b))
+        return _meet(a, b, equality=True)
     if kinds <= NUMBERS:
         return Domain(Kind.FLOAT) if Kind.FLOAT in kinds else _meet_exact(a, b)
     if kinds == {Kind.DATE, Kind.TIMESTAMP}:
@@ -173,24 +222,27 @@ class Incomparable(UnsupportedError):
         self.what, self.columns = what, (one, other)
 
 
-def common_domain(columns: Sequence[Column], what: str) -> Domain:
+def common_domain(columns: Sequence[Column], what: str, *, equality: bool = False) -> Domain:
     """The domain in which all these columns are compared, or UnsupportedError naming the two that do not fit.
 
-    ``what`` is the predicate, for the message.
+    ``what`` is the predicate, for the message; ``equality`` says that it asks for nothing but equal values.
     """
-    domain = domain_of(columns[0])
+    domain = domain_of(columns[0], equality=equality)
     for position, column in enumerate(columns[1:], start=1):
-        other = domain_of(column)
-        met = _meet(domain, other)
+        other = domain_of(column, equality=equality)
+        met = _meet(domain, other, equality=equality)
         if met is None:
-            clashing = next(c for c in columns[:position] if _meet(domain_of(c), other) is None)
+            before = ((c, domain_of(c, equality=equality)) for c in columns[:position])
+            clashing = next((c for c, one in before if _meet(one, other, equality=equality) is None), columns[0])
             raise Incomparable(what, clashing, column)
         domain = met
     return domain
 
 
 def _clash(a: Column, b: Column) -> str:
-    kinds = {domain_of(a).kind, domain_of(b).kind}
+    kinds = {domain_of(one, equality=True).kind for one in (a, b)}
+    if kinds == {Kind.STRUCT}:
+        return "structs need the same field names in the same order, with types that can be compared; cast one of them"
     if Kind.INSTANT in kinds and kinds <= {Kind.INSTANT, Kind.TIMESTAMP, Kind.DATE}:
         return "one has a time zone, the other has none; give both a zone (pyarrow.compute.assume_timezone) or neither"
     return f"the types have nothing in common; cast one of them, for example {b.name!r} to {value_type(a.type)}"

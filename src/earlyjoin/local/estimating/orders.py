@@ -104,7 +104,7 @@ def _can_rank(type_: pa.DataType) -> bool:
 
 def _values(column: pa.Array) -> npt.NDArray[Any]:
     """A few values of a column as something to rank; nulls left out."""
-    column = plain(column).drop_null()
+    column = plain(column).drop_null()  # Arrow cannot filter views
     if _is_text(column.type):
         return as_text([v.encode() if isinstance(v, str) else v for v in column.to_pylist()])
     if pa.types.is_temporal(column.type) or pa.types.is_boolean(column.type):
