@@ -19,7 +19,14 @@ _NAN = float("nan")
 _NUMBERS = [1, 0, None, 1, 2, 7]
 _TEXTS = ["a", None, "", "a", "longer than twelve bytes", "b"]
 _LISTS = [[1.0, _NAN], [0.0, None], [-0.0, None], None, [1.0, 2.0], [1.0, 2.0]]
-_STRUCTS = [{"a": 1, "b": ["x"]}, {"a": None, "b": ["x"]}, {"a": 1, "b": None}, {"a": 1, "b": []}, None, {"a": 1, "b": ["x"]}]
+_STRUCTS = [
+    {"a": 1, "b": ["x"]},
+    {"a": None, "b": ["x"]},
+    {"a": 1, "b": None},
+    {"a": 1, "b": []},
+    None,
+    {"a": 1, "b": ["x"]},
+]
 _UUIDS = [b"a" * 16, b"b" * 16, None, b"a" * 16, b"c" * 16, None]
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 _LAYOUTS = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view]
@@ -106,7 +113,9 @@ def test_every_pair_of_types(family: str, how: str) -> None:
         assert _rows(table) == _expected(left, right, how), (left.type, right.type, algorithm)
         if how == "full":  # the key is that of the side that has the row
             sides = (_values(left), _values(right))
-            for x, y, key in zip(*(table[name].to_pylist() for name in ("x", "y")), _values(table["k"].combine_chunks()), strict=True):
+            for x, y, key in zip(
+                *(table[name].to_pylist() for name in ("x", "y")), _values(table["k"].combine_chunks()), strict=True
+            ):
                 assert key == (sides[0][x] if x is not None else sides[1][y])
 
 

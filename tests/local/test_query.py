@@ -292,6 +292,19 @@ def test_what_cannot_be_paused_or_resumed_says_so(tmp_path: Path) -> None:
         ej.resume(tmp_path / "state", left=RIGHT, right=RIGHT)
 
 
+@pytest.mark.parametrize("nullable", [True, False])
+def test_what_differs_may_be_nullability_alone(tmp_path: Path, nullable: bool) -> None:
+    def table(nullable: bool) -> pa.Table:
+        return pa.table({"k": range(3000)}, schema=pa.schema([pa.field("k", pa.int64(), nullable=nullable)]))
+
+    query = ej.join(table(nullable), table(True), on="k")
+    query.head(1)
+    query.pause(tmp_path / "state")
+    words = "is declared without nulls, and could hold them" if nullable else "may hold nulls, and was declared without"
+    with pytest.raises(ej.SnapshotError, match=f"column 'k' {words}"):
+        ej.resume(tmp_path / "state", left=table(not nullable), right=table(True))
+
+
 def test_wide_rows_are_built_inside_the_budget() -> None:
     """Regression: a batch was built at its full length before anybody asked how wide its rows were."""
     wide = pa.table({"k": [0], "s": ["x" * 200_000]})

@@ -20,6 +20,8 @@ from earlyjoin.state.rows import Rows, empty_columns
 DEFAULT_SUFFIXES = ("", "_right")
 _INTEGER = pa.decimal128(20, 0)
 """Holds every integer, signed or not."""
+_DIGIT = pa.decimal128(3, 0)
+"""Holds 0 and 1, in the narrowest form that Arrow casts small integers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +175,9 @@ def _merged_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if isinstance(left, pa.BaseExtensionType) or isinstance(right, pa.BaseExtensionType):
         stored = (t.storage_type if isinstance(t, pa.BaseExtensionType) else t for t in (left, right))
         return _merged_type(*stored)
-    if pa.types.is_boolean(left) and _is_number(right):
-        return right  # Arrow has no common type, and an integer is no boolean
-    if pa.types.is_boolean(right) and _is_number(left):
-        return left
+    for one, other in ((left, right), (right, left)):
+        if pa.types.is_boolean(one) and _is_number(other):  # Arrow has no common type, and an integer is no boolean
+            return _merged_type(_DIGIT, other) if pa.types.is_decimal(other) else other
     if is_list(left) and is_list(right):
         return pa.large_list(_merged_type(left.value_type, right.value_type))
     if pa.types.is_struct(left) and pa.types.is_struct(right):
@@ -213,8 +214,8 @@ def _as(values: pa.Array, field: pa.Field) -> pa.Array:
         values = plain(values)  # Arrow cannot cast a dictionary to views, nor decode one of views
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.storage
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.uint8())  # Arrow casts booleans to few types
+    if pa.types.is_boolean(values.type):  # Arrow casts booleans to few types
+        values = values.cast(pa.uint8()).cast(_DIGIT) if pa.types.is_decimal(field.type) else values.cast(pa.uint8())
     try:
         return values.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -12,7 +12,7 @@ from earlyjoin.algorithms.aggregates import aggregates_to_values
 from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source
-from earlyjoin.local.sources.schemas import parse_types
+from earlyjoin.local.sources.schemas import difference, nullability, parse_types
 from earlyjoin.predicates import saved
 from earlyjoin.predicates.carried import carried_batch, carried_schema, restored_batch
 from earlyjoin.state.counters import Counters
@@ -102,10 +102,10 @@ def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.
     """Put a saved state into a new execution; returns the rows that were found and not yet given out."""
     for side, source in enumerate(execution.sources):
         expected = snapshot.tables[f"columns-{side}"].schema
-        if not source.schema.equals(expected):
+        if differs := difference(source.schema, expected) or nullability(source.schema, expected):
             raise SnapshotError(
-                f"input {source.name!r} has other columns than when the query was paused: "
-                f"{_columns(source.schema)} instead of {_columns(expected)}"
+                f"input {source.name!r} has other columns than when the query was paused: {differs}; "
+                "give it as it was, or start the join again"
             )
         rows, before = source.rows_hint, snapshot.values["rows_known"][side]
         if rows != before:
@@ -134,7 +134,3 @@ def _take_over(counters: Counters, other: Counters) -> None:
 
 def _count(rows: int | None) -> str:
     return "an unknown number of rows" if rows is None else f"{rows:,} rows"
-
-
-def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

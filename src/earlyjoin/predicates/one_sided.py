@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.errors import InputError
+from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Combinable, Pairs
 from earlyjoin.predicates.columns import SIDES, Column, find_column, input_text, listed, near_name
 from earlyjoin.predicates.comparison import Comparison
@@ -63,6 +63,8 @@ class OneSided(Combinable):
                 tried = error
             else:
                 return self._bound(side, (self.column,), predicate, value[0], predicate.encode(RIGHT, batch))
+        if pa.types.is_nested(value_type(column.type)):
+            raise UnsupportedError(f"where: {self}: {column} is nested, and no constant can be written for it")
         if self.quoted:
             what = f"which does not read as {value_type(column.type)}"
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from earlyjoin.errors import InputError
 from earlyjoin.spark.session import active_session, first_line, is_dataframe, session_of, start_session
+from earlyjoin.state.frames import as_table
 
 FORMATS = {
     ".parquet": "parquet",
@@ -40,7 +41,7 @@ def open_frame(value: Any, session: Any, side: int, *, format: str | None = None
         return value
     if isinstance(value, (str, os.PathLike)):
         return _open_named(os.fspath(value), session, side, format, delimiter)
-    table = _arrow(value)
+    table = as_table(value, _NAMES[side])
     if table is None:
         raise InputError(
             f"the {_NAMES[side]} input is a {type(value).__name__}; on Spark it may be a DataFrame, a path, the name "
@@ -81,17 +82,3 @@ def _open_named(name: str, session: Any, side: int, format: str | None, delimite
 
 def _may_be_table(name: str) -> bool:
     return not any(sign in name for sign in "/\\*?") and not Path(name).exists()
-
-
-def _arrow(value: Any) -> Any | None:
-    import pyarrow as pa
-
-    if isinstance(value, pa.Table):
-        return value
-    if isinstance(value, pa.RecordBatch):
-        return pa.Table.from_batches([value])
-    if hasattr(value, "to_arrow") and type(value).__module__.startswith("polars"):
-        return value.to_arrow()
-    if type(value).__module__.startswith("pandas") and type(value).__name__ == "DataFrame":
-        return pa.Table.from_pandas(value, preserve_index=False)
-    return None

@@ -11,9 +11,10 @@ import pyarrow as pa
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.iterators import IteratorSource, from_stream
-from earlyjoin.local.sources.memory import TableSource, as_table, made_by, table_of
+from earlyjoin.local.sources.memory import TableSource, table_of
 from earlyjoin.local.sources.paths import PathLike, absolute_path, find_files
 from earlyjoin.local.sources.pipes import STANDARD_INPUT, file_behind, is_pipe
+from earlyjoin.state.frames import as_table, made_by
 from earlyjoin.state.running_query import RunningQuery
 
 ACCEPTED = (

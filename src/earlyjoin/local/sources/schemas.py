@@ -55,6 +55,16 @@ def difference(schema: pa.Schema, expected: pa.Schema) -> str | None:
     return f"column {at + 1} is {names[0][min(at, len(schema))]!r}, not {names[1][min(at, len(expected))]!r}"
 
 
+def nullability(schema: pa.Schema, expected: pa.Schema) -> str | None:
+    """The first column, of the same names and types, that may hold nulls in one schema alone."""
+    for one, other in zip(schema, expected, strict=True):
+        if one.nullable and not other.nullable:
+            return f"column {one.name!r} may hold nulls, and was declared without them"
+        if other.nullable and not one.nullable:
+            return f"column {one.name!r} is declared without nulls, and could hold them"
+    return None
+
+
 def merged(schemas: Iterable[tuple[str, pa.Schema]], where: str) -> pa.Schema:
     """The schema that several files (or batches) share; a column is nullable when it is so in any of them."""
     result: pa.Schema = None

@@ -111,7 +111,7 @@ def _bounded(left: pa.Table, right: pa.Table, condition: Drawn) -> tuple[pa.Tabl
 
 def _most_matches(left: pa.Table, right: pa.Table, condition: Drawn) -> int:
     """Matches of the equality at most: those that there are if the most frequent values of both sides are the same."""
-    most = left.num_rows * right.num_rows
+    most: int = left.num_rows * right.num_rows
     for name, other in condition.equal:
         counts = [_frequencies(left.column(name)), _frequencies(right.column(other))]
         shorter = min(map(len, counts))
