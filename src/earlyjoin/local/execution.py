@@ -15,7 +15,6 @@ from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.estimating.running import Reading, statistics_share
@@ -25,7 +24,7 @@ from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.local.virtual_inputs import VirtualInputs
-from earlyjoin.state.budget import Budget, MemoryLimit
+from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock, LogicalClock, VirtualClock
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
@@ -37,6 +36,9 @@ _SMALL_BYTES = 32 * 10**6
 """A small memory gives larger parts to input and output: very short batches cost more time than the memory gains."""
 _OUTPUT_SHARE = 1 / 16
 _SMALL_OUTPUT_SHARE = 1 / 8
+_MOST_SHARE = 3 / 8
+_SPARE = 1.25
+"""A row of each input, and one that goes out, must fit their parts, also if they are somewhat wider than most."""
 _FIRST_ROWS = 4096
 
 
@@ -62,9 +64,8 @@ class Execution:
         self.ended = [False] * plan.sides
         self.stop_asked = False
         self._options = options
-        small = self.budget.limit.bytes is not None and self.budget.limit.bytes < _SMALL_BYTES
-        input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
-        self._output_share = _SMALL_OUTPUT_SHARE if small else _OUTPUT_SHARE
+        widths = tuple(map(_row_nbytes, sources))
+        input_share, self._output_share = _shares(self.budget.limit.bytes, widths)
         self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
         output_budget = None
         if rest.limit.bytes is not None:
@@ -87,6 +88,7 @@ class Execution:
             seed=options.seed,
             rows_expected=tuple(source.rows_hint for source in sources),
             bytes_expected=tuple(source.bytes_hint for source in sources),
+            row_nbytes=max(widths),
             options=registry.options_of(algorithm, options.operator),
             concurrent=not isinstance(clock, VirtualClock),
         )
@@ -194,12 +196,29 @@ class Execution:
         if limit.rows is not None:
             most = max(1, limit.rows // self.plan.sides // 2)
         else:
-            row_nbytes = likely_row_nbytes(source.schema)
-            if source.bytes_hint and source.rows_hint:
-                row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
-            most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // row_nbytes)
+            most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // _row_nbytes(source))
         most = min(most, self._options.batch_rows)
         return BatchRows(first=min(_FIRST_ROWS, most), most=most, spill=spill)
+
+
+def _row_nbytes(source: Source) -> int:
+    """About what a row of a source takes."""
+    row_nbytes = likely_row_nbytes(source.schema)
+    if source.bytes_hint and source.rows_hint:
+        row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
+    return row_nbytes
+
+
+def _shares(limit: int | None, widths: Sequence[int]) -> tuple[float, float]:
+    """Parts of the memory for input (of all of it) and for output (of the rest): wide rows need larger ones."""
+    small = limit is not None and limit < _SMALL_BYTES
+    input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
+    output_share = _SMALL_OUTPUT_SHARE if small else _OUTPUT_SHARE
+    if limit is None:
+        return input_share, output_share
+    input_share = max(input_share, min(_MOST_SHARE, _SPARE * len(widths) * max(widths) / limit))
+    rest = limit * (1 - input_share)
+    return input_share, max(output_share, min(_MOST_SHARE, _SPARE * sum(widths) / rest))
 
 
 class OutputBuilder:
@@ -207,7 +226,7 @@ class OutputBuilder:
 
     def __init__(self, output: OutputSchema, budget: Budget | None) -> None:
         self._output = output
-        self._account = budget.account("output batch") if budget is not None else None
+        self._budget, self._account = budget, budget.account("output batch") if budget is not None else None
         self._rest: tuple[Matches, int] | None = None
 
     def build(self, matches: Matches) -> Iterator[pa.RecordBatch]:
@@ -221,8 +240,8 @@ class OutputBuilder:
             count = min(len(matches) - start, self._output.fitting(matches.rows, index, self._account.limit.bytes))
             batch = self._piece(matches, start, count)
             size = batch_nbytes(batch)
-            if count == 1 and size > self._account.limit.bytes:
-                raise BudgetExceeded(f"an output row of {size:,} bytes is too large for the memory; give more memory")
+            if count == 1 and size > self._account.limit.bytes and self._budget is not None:
+                raise row_too_large(size, self._budget, "rows that go out")
             # Sizes are known before, but for padding and nested values, which are averages.
             self._account.reserve(min(size, self._account.limit.bytes))
             start += count
