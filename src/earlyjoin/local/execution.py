@@ -12,6 +12,7 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
+from earlyjoin.algorithms.packing import packed_plan, packings_of
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
@@ -22,6 +23,7 @@ from earlyjoin.local.estimating.worth import Worth
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.packing import PackedSource
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.local.virtual_inputs import VirtualInputs
 from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
@@ -56,6 +58,9 @@ class Execution:
         self.plan = plan
         self.sources = sources
         self.clock = clock
+        plan, sources = _packed(plan, sources)
+        self._read = sources
+        """The inputs as they are read."""
         self.budget = Budget(MemoryLimit.parse(options.memory))
         self.spill = SpillDirectory(options.spill_directory)
         self.counters = Counters()
@@ -124,12 +129,12 @@ class Execution:
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""
-        sizes = [self._batch_rows(source) for source in self.sources]
+        sizes = [self._batch_rows(source) for source in self._read]
         starts = list(self.rows_taken)
         sources = [
-            _Ended(source.schema) if over else source for source, over in zip(self.sources, self.ended, strict=True)
+            _Ended(source.schema) if over else source for source, over in zip(self._read, self.ended, strict=True)
         ]
-        simulated = [source for source in self.sources if isinstance(source, SimulatedSource)]
+        simulated = [source for source in self._read if isinstance(source, SimulatedSource)]
         if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources):
             self.inputs = VirtualInputs(simulated, self.clock, sizes, starts, self.ended)
         else:
@@ -199,6 +204,17 @@ class Execution:
             most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // _row_nbytes(source))
         most = min(most, self._options.batch_rows)
         return BatchRows(first=min(_FIRST_ROWS, most), most=most, spill=spill)
+
+
+def _packed(plan: Plan, sources: Sequence[Source]) -> tuple[Plan, Sequence[Source]]:
+    """The plan and the inputs as rows travel. Simulated inputs tell when each row comes: those are left alone."""
+    packings = packings_of(plan)
+    if not any(packings) or any(isinstance(source, SimulatedSource) for source in sources):
+        return plan, sources
+    return packed_plan(plan, packings), [
+        source if packing is None else PackedSource(source, packing)
+        for source, packing in zip(sources, packings, strict=True)
+    ]
 
 
 def _row_nbytes(source: Source) -> int:
