@@ -17,6 +17,7 @@ from earlyjoin.predicates.keys import Int64
 from earlyjoin.predicates.types import is_list
 from earlyjoin.state.packed_rows import RowPacking, UnpackedRows
 from earlyjoin.state.rows import Rows, empty_columns
+from earlyjoin.state.sizes import array_nbytes, batch_nbytes
 
 DEFAULT_SUFFIXES = ("", "_right")
 _INTEGER = pa.decimal128(20, 0)
@@ -41,6 +42,7 @@ class OutputSchema:
         self.schema = pa.schema([column.field for column in columns])
         self._types = [column.field.type for column in columns]
         self._wanted: dict[tuple[bool, ...], tuple[list[int], ...]] = {}
+        self._measured: tuple[list[int], int] | None = None
         self._origins: dict[tuple[bool, ...], list[tuple[int, int] | None]] = {}
 
     @classmethod
@@ -127,6 +129,23 @@ class OutputSchema:
             values = pa.nulls(length, type_) if origin is None else taken[origin[0]][origin[1]]
             arrays.append(values if values.type == type_ else _as(values, column.field))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def nbytes(self, batch: pa.RecordBatch) -> int:
+        """Bytes of rows that were built."""
+        if not self.packings:
+            return batch_nbytes(batch)
+        if self._measured is None:
+            plain = [all(self._travels(s, p) for s, p in enumerate(column.position)) for column in self.columns]
+            numbers = [number for number, travels in enumerate(plain) if travels]
+            rest = [type_ for type_, travels in zip(self._types, plain, strict=True) if not travels]
+            self._measured = numbers, sum(max(1, type_.bit_width // 8) for type_ in rest)
+        numbers, row_nbytes = self._measured
+        return sum(array_nbytes(batch.column(number)) for number in numbers) + row_nbytes * int(batch.num_rows)
+
+    def _travels(self, side: int, position: int | None) -> bool:
+        """Does a column travel as it is?"""
+        packing = self.packings[side]
+        return position is None or packing is None or position in packing.places
 
     def _unpacked(self, rows: tuple[Rows | None, ...]) -> tuple[Rows | None, ...]:
         """The rows with all their columns."""

@@ -29,7 +29,7 @@ from earlyjoin.local.virtual_inputs import VirtualInputs
 from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock, LogicalClock, VirtualClock
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
+from earlyjoin.state.sizes import likely_row_nbytes
 from earlyjoin.state.spill import SpillDirectory
 
 _INPUT_SHARE = 1 / 8
@@ -255,7 +255,7 @@ class OutputBuilder:
             index = tuple(None if numbers is None else numbers[start:] for numbers in matches.index)
             count = min(len(matches) - start, self._output.fitting(matches.rows, index, self._account.limit.bytes))
             batch = self._piece(matches, start, count)
-            size = batch_nbytes(batch)
+            size = self._output.nbytes(batch)
             if count == 1 and size > self._account.limit.bytes and self._budget is not None:
                 raise row_too_large(size, self._budget, "rows that go out")
             # Sizes are known before, but for padding and nested values, which are averages.

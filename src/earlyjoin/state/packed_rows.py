@@ -44,6 +44,20 @@ class _Group:
         return block[:, self.start : self.start + self.width * len(self.positions)].view(dtype)
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Some columns, by position."""
+
+    wanted: tuple[int, ...]
+    plain: tuple[int, ...]
+    """Those that travel as they are."""
+    places: list[int]
+    """Where they lie among those that travel."""
+    packed: frozenset[int]
+    nbytes: int
+    """Bytes of the packed ones of a row, once they are columns again, and while they still are not."""
+
+
 class RowPacking:
     """Which columns of a schema are packed, and how."""
 
@@ -54,6 +68,7 @@ class RowPacking:
         self.places = {position: place for place, position in enumerate(plain)}
         """Where the columns that travel as they are lie among those that travel."""
         self._types = [field.type for field in schema]
+        self._chosen: dict[tuple[int, ...], _Chosen] = {}
         self._groups: list[_Group] = []
         by_width: dict[int, list[int]] = {}
         for position in positions:
@@ -80,6 +95,12 @@ class RowPacking:
         if len(able) < LEAST_COLUMNS or len(set(names)) < len(names) or PACKED in names:
             return None
         return cls(schema, able)
+
+    def part(self, names: Sequence[str]) -> RowPacking | None:
+        """The packing of some columns of an input on their own; None where none of them is packed."""
+        positions = [self.schema.get_field_index(name) for name in names]
+        packed = [at for at, position in enumerate(positions) if position not in self.places]
+        return RowPacking(pa.schema([self.schema.field(p) for p in positions]), packed) if packed else None
 
     def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch as its rows travel."""
@@ -118,7 +139,7 @@ class RowPacking:
                 position = group.positions[place]
                 held, type_ = buffer.slice(at * step, step), self._types[position]
                 valid = validities.get(number + place)
-                if pa.types.is_boolean(type_):
+                if group.width == 1 and pa.types.is_boolean(type_):
                     flags = pa.Array.from_buffers(pa.uint8(), rows, [valid, held])
                     arrays[position] = flags.cast(type_)
                 else:
@@ -135,9 +156,16 @@ class RowPacking:
             for number in np.flatnonzero(missing).tolist()
         }
 
-    def nbytes_of(self, positions: Sequence[int]) -> int:
-        """Bytes of some packed columns of a row, once they are columns again, and while they still are not."""
-        return sum(_width(self._types[position]) for position in positions) + self.row_nbytes if positions else 0
+    def chosen(self, columns: Sequence[int] | None) -> _Chosen:
+        """What choosing some columns means; found out once for each choice, because there may be thousands."""
+        wanted = tuple(range(len(self.schema)) if columns is None else columns)
+        if wanted not in self._chosen:
+            plain = tuple(position for position in wanted if position in self.places)
+            packed = frozenset(wanted).difference(plain)
+            nbytes = sum(_width(self._types[position]) for position in packed)
+            places = [self.places[position] for position in plain]
+            self._chosen[wanted] = _Chosen(wanted, plain, places, packed, nbytes + self.row_nbytes if packed else 0)
+        return self._chosen[wanted]
 
 
 class UnpackedRows:
@@ -152,30 +180,22 @@ class UnpackedRows:
 
     def take(self, index: Int64, columns: Sequence[int] | None = None) -> list[pa.Array]:
         """The chosen rows, with the packed columns among those wanted unpacked."""
-        wanted, plain, packed = self._split(columns)
-        places = [self._packing.places[position] for position in plain]
-        taken = self._rows.take(index, [*places, self._packing.at] if packed else places)
-        arrays = dict(zip(plain, taken, strict=False))
-        if packed:
-            arrays |= self._packing.unpack(taken[-1], set(packed))
-        return [arrays[position] for position in wanted]
+        chosen = self._packing.chosen(columns)
+        taken = self._rows.take(index, [*chosen.places, self._packing.at] if chosen.packed else chosen.places)
+        arrays = dict(zip(chosen.plain, taken, strict=False))
+        if chosen.packed:
+            arrays |= self._packing.unpack(taken[-1], chosen.packed)
+        return [arrays[position] for position in chosen.wanted]
 
     def sizes(self, index: Int64, columns: Sequence[int] | None = None) -> Int64:
         """Bytes of each of the chosen rows."""
-        _, plain, packed = self._split(columns)
-        sizes = self._rows.sizes(index, [self._packing.places[position] for position in plain])
-        return sizes + self._packing.nbytes_of(packed)
+        chosen = self._packing.chosen(columns)
+        return self._rows.sizes(index, chosen.places) + chosen.nbytes
 
     def widest(self, columns: Sequence[int]) -> int:
         """No row takes more bytes than this."""
-        _, plain, packed = self._split(columns)
-        widest = self._rows.widest([self._packing.places[position] for position in plain])
-        return widest + self._packing.nbytes_of(packed)
-
-    def _split(self, columns: Sequence[int] | None) -> tuple[Sequence[int], list[int], list[int]]:
-        wanted = range(len(self.schema)) if columns is None else columns
-        places = self._packing.places
-        return wanted, [p for p in wanted if p in places], [p for p in wanted if p not in places]
+        chosen = self._packing.chosen(columns)
+        return self._rows.widest(chosen.places) + chosen.nbytes
 
 
 def _width(type_: pa.DataType) -> int:
