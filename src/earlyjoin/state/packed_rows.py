@@ -96,12 +96,6 @@ class RowPacking:
             return None
         return cls(schema, able)
 
-    def part(self, names: Sequence[str]) -> RowPacking | None:
-        """The packing of some columns of an input on their own; None where none of them is packed."""
-        positions = [self.schema.get_field_index(name) for name in names]
-        packed = [at for at, position in enumerate(positions) if position not in self.places]
-        return RowPacking(pa.schema([self.schema.field(p) for p in positions]), packed) if packed else None
-
     def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch as its rows travel."""
         rows, columns = batch.num_rows, batch.columns
