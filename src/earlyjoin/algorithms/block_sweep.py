@@ -40,6 +40,8 @@ _FOUND_NBYTES = 4 * 8
 """Bytes of a pair that a query has found: two numbers, and their copies on the way out."""
 _FOUND_PART = 16
 """Part of the memory, one in so many, that pairs may take for the sake of large output batches."""
+_SMALL_FOUND_PART, _SMALL_FOUND_BYTES = 4, 32 * 1024
+"""Of a very small memory they get a larger part: batches of a few dozen rows cost more time than joining them."""
 
 
 @dataclass(slots=True)
@@ -93,7 +95,9 @@ class BlockSweep:
         """Pairs that one query may find, with memory reserved for them: a full batch of output if that is cheap."""
         # One more than an area can hold: then a query always gets past a row.
         least, memory = 1 + self.page_rows, self._budget.limit.bytes
-        cheap = self._context.output_rows if memory is None else memory // (_FOUND_PART * _FOUND_NBYTES)
+        cheap = self._context.output_rows
+        if memory is not None:
+            cheap = max(memory // _FOUND_PART, min(memory // _SMALL_FOUND_PART, _SMALL_FOUND_BYTES)) // _FOUND_NBYTES
         most = max(least, min(self._context.output_rows, cheap))
         self._pages.reserve(_FOUND_NBYTES * most)
         return most

@@ -15,7 +15,9 @@ from earlyjoin.predicates.buffers import plain
 from earlyjoin.predicates.carried import carried_type, from_carried
 from earlyjoin.predicates.keys import Int64
 from earlyjoin.predicates.types import is_list
+from earlyjoin.state.packed_rows import RowPacking, UnpackedRows
 from earlyjoin.state.rows import Rows, empty_columns
+from earlyjoin.state.sizes import array_nbytes, batch_nbytes
 
 DEFAULT_SUFFIXES = ("", "_right")
 _INTEGER = pa.decimal128(20, 0)
@@ -35,11 +37,15 @@ class OutputColumn:
 class OutputSchema:
     """The columns of a joined row, and how to fill them."""
 
-    def __init__(self, columns: Sequence[OutputColumn]) -> None:
+    def __init__(self, columns: Sequence[OutputColumn], packings: Sequence[RowPacking | None] = ()) -> None:
         self.columns = tuple(columns)
+        self.packings = tuple(packings)
+        """How the rows of each side travel, if any are packed; positions are those of the columns before that."""
         self.schema = pa.schema([column.field for column in columns])
         self._types = [column.field.type for column in columns]
         self._wanted: dict[tuple[bool, ...], tuple[list[int], ...]] = {}
+        self._measured: tuple[list[int], int] | None = None
+        self._origins: dict[tuple[bool, ...], list[tuple[int, int] | None]] = {}
 
     @classmethod
     def of(
@@ -106,31 +112,56 @@ class OutputSchema:
 
     def restricted_to(self, names: Container[str]) -> OutputSchema:
         """The same rows with fewer columns."""
-        return OutputSchema([column for column in self.columns if column.field.name in names])
+        return OutputSchema([column for column in self.columns if column.field.name in names], self.packings)
+
+    def of_packed(self, packings: Sequence[RowPacking | None]) -> OutputSchema:
+        """The same rows, of inputs that travel packed."""
+        return OutputSchema(self.columns, packings)
 
     def build(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...]) -> pa.RecordBatch:
         """Make record batches of row numbers. A side that is None is null in every row."""
         length = next(len(numbers) for numbers in index if numbers is not None)
         if not self.columns:
             return empty_columns(length)
-        taken: list[dict[int, pa.Array]] = []
-        for source, numbers, wanted in zip(rows, index, self._wanted_of(rows), strict=True):
-            if source is None or numbers is None or not wanted:
-                taken.append({})
-            else:
-                taken.append(dict(zip(wanted, source.take(numbers, wanted), strict=True)))
+        taken: list[list[pa.Array]] = []
+        for source, numbers, wanted in zip(self._unpacked(rows), index, self._wanted_of(rows), strict=True):
+            taken.append([] if source is None or numbers is None or not wanted else source.take(numbers, wanted))
         arrays = []
-        for column, type_ in zip(self.columns, self._types, strict=True):
-            values = next((taken[s][p] for s, p in enumerate(column.position) if p is not None and p in taken[s]), None)
-            if values is None:
-                values = pa.nulls(length, type_)
+        for origin, type_, column in zip(self._origins_of(rows), self._types, self.columns, strict=True):
+            values = pa.nulls(length, type_) if origin is None else taken[origin[0]][origin[1]]
             arrays.append(values if values.type == type_ else _as(values, column.field))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def nbytes(self, batch: pa.RecordBatch) -> int:
+        """Bytes of rows that were built."""
+        if not self.packings:
+            return batch_nbytes(batch)
+        if self._measured is None:
+            plain = [all(self._travels(s, p) for s, p in enumerate(column.position)) for column in self.columns]
+            numbers = [number for number, travels in enumerate(plain) if travels]
+            rest = [type_ for type_, travels in zip(self._types, plain, strict=True) if not travels]
+            self._measured = numbers, sum(max(1, type_.bit_width // 8) for type_ in rest)
+        numbers, row_nbytes = self._measured
+        return sum(array_nbytes(batch.column(number)) for number in numbers) + row_nbytes * int(batch.num_rows)
+
+    def _travels(self, side: int, position: int | None) -> bool:
+        """Does a column travel as it is?"""
+        packing = self.packings[side]
+        return position is None or packing is None or position in packing.places
+
+    def _unpacked(self, rows: tuple[Rows | None, ...]) -> tuple[Rows | None, ...]:
+        """The rows with all their columns."""
+        if not self.packings:
+            return rows
+        return tuple(
+            source if source is None or packing is None else UnpackedRows(source, packing)
+            for source, packing in zip(rows, self.packings, strict=True)
+        )
 
     def fitting(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...], nbytes: int) -> int:
         """How many of the rows, from the first on, can be built within so many bytes; at least one."""
         sides = []
-        for source, numbers, wanted in zip(rows, index, self._wanted_of(rows), strict=True):
+        for source, numbers, wanted in zip(self._unpacked(rows), index, self._wanted_of(rows), strict=True):
             if source is not None and numbers is not None:
                 sides.append((source, numbers, wanted))
         length = len(sides[0][1])
@@ -148,6 +179,21 @@ class OutputSchema:
             sources = [[self._source(column, rows, side) for column in self.columns] for side in range(len(rows))]
             self._wanted[present] = tuple([place for place in places if place is not None] for places in sources)
         return self._wanted[present]
+
+    def _origins_of(self, rows: tuple[Rows | None, ...]) -> list[tuple[int, int] | None]:
+        """For each column the side that fills it, and its place among those that this side fills; None: it is null."""
+        present = tuple(source is not None for source in rows)
+        if present not in self._origins:
+            origins: list[tuple[int, int] | None] = []
+            filled = [0] * len(rows)
+            for column in self.columns:
+                places = [self._source(column, rows, side) for side in range(len(rows))]
+                side = next((side for side, place in enumerate(places) if place is not None), None)
+                origins.append(None if side is None else (side, filled[side]))
+                if side is not None:
+                    filled[side] += 1
+            self._origins[present] = origins
+        return self._origins[present]
 
     @staticmethod
     def _source(column: OutputColumn, rows: tuple[Rows | None, ...], side: int) -> int | None:

@@ -94,6 +94,8 @@ class Context:
     rows_expected: tuple[int | None, ...] | None = None
     """About how many rows each input has, None where nobody knows."""
     bytes_expected: tuple[int | None, ...] | None = None
+    row_nbytes: int = 0
+    """About what a row of the input with the widest rows takes, as far as that is known."""
     concurrent: bool = False
     """May an operator work in a thread of its own? Then results come in an order that differs from run to run."""
     options: OperatorOptions | None = None

@@ -23,7 +23,7 @@ class Residual:
         self.most_bytes = most_bytes
         self._conditions = (*rest, *plan.condition.filters)
         self._schemas = plan.schemas
-        names = {name for one in plan.condition.expressions for name in _columns_of(one, plan.joined_row.schema)}
+        names = {name for one in plan.condition.expressions for name in columns_of(one, plan.joined_row.schema)}
         self._filtered = plan.joined_row.restricted_to(names)
         self._read = _columns_read(plan, [one.columns for one in self._conditions], self._filtered)
 
@@ -98,13 +98,15 @@ def _columns_read(plan: Plan, read: Sequence[tuple[tuple[str, ...], ...]], filte
     for sides in read:
         for side, names in enumerate(sides):
             for name in names:
-                position = plan.schemas[side].get_field_index(name)
+                packing = filtered.packings[side] if filtered.packings else None
+                schema = plan.schemas[side] if packing is None else packing.schema
+                position = schema.get_field_index(name)
                 places = (position, None) if side == 0 else (None, position)
-                columns.append(OutputColumn(plan.schemas[side].field(position), places))
-    return OutputSchema(columns)
+                columns.append(OutputColumn(schema.field(position), places))
+    return OutputSchema(columns, filtered.packings)
 
 
-def _columns_of(filter_: Filter, schema: pa.Schema) -> list[str]:
+def columns_of(filter_: Filter, schema: pa.Schema) -> list[str]:
     """The columns that a filter reads. Arrow does not tell, but without one of them it does not bind."""
     fields, needed = list(schema), []
     asked = [(0, len(fields))]

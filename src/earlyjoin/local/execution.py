@@ -12,10 +12,10 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
+from earlyjoin.algorithms.packing import packed_plan, packings_of
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.estimating.running import Reading, statistics_share
@@ -23,12 +23,13 @@ from earlyjoin.local.estimating.worth import Worth
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.packing import PackedSource
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.local.virtual_inputs import VirtualInputs
-from earlyjoin.state.budget import Budget, MemoryLimit
+from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock, LogicalClock, VirtualClock
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.sizes import batch_nbytes, likely_row_nbytes
+from earlyjoin.state.sizes import likely_row_nbytes
 from earlyjoin.state.spill import SpillDirectory
 
 _INPUT_SHARE = 1 / 8
@@ -37,6 +38,9 @@ _SMALL_BYTES = 32 * 10**6
 """A small memory gives larger parts to input and output: very short batches cost more time than the memory gains."""
 _OUTPUT_SHARE = 1 / 16
 _SMALL_OUTPUT_SHARE = 1 / 8
+_MOST_SHARE = 3 / 8
+_SPARE = 1.25
+"""A row of each input, and one that goes out, must fit their parts, also if they are somewhat wider than most."""
 _FIRST_ROWS = 4096
 
 
@@ -54,6 +58,9 @@ class Execution:
         self.plan = plan
         self.sources = sources
         self.clock = clock
+        plan, sources = _packed(plan, sources)
+        self._read = sources
+        """The inputs as they are read."""
         self.budget = Budget(MemoryLimit.parse(options.memory))
         self.spill = SpillDirectory(options.spill_directory)
         self.counters = Counters()
@@ -62,9 +69,8 @@ class Execution:
         self.ended = [False] * plan.sides
         self.stop_asked = False
         self._options = options
-        small = self.budget.limit.bytes is not None and self.budget.limit.bytes < _SMALL_BYTES
-        input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
-        self._output_share = _SMALL_OUTPUT_SHARE if small else _OUTPUT_SHARE
+        widths = tuple(map(_row_nbytes, sources))
+        input_share, self._output_share = _shares(self.budget.limit.bytes, widths)
         self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
         output_budget = None
         if rest.limit.bytes is not None:
@@ -87,6 +93,7 @@ class Execution:
             seed=options.seed,
             rows_expected=tuple(source.rows_hint for source in sources),
             bytes_expected=tuple(source.bytes_hint for source in sources),
+            row_nbytes=max(widths),
             options=registry.options_of(algorithm, options.operator),
             concurrent=not isinstance(clock, VirtualClock),
         )
@@ -122,12 +129,12 @@ class Execution:
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, batch by batch, from wherever the state stands."""
-        sizes = [self._batch_rows(source) for source in self.sources]
+        sizes = [self._batch_rows(source) for source in self._read]
         starts = list(self.rows_taken)
         sources = [
-            _Ended(source.schema) if over else source for source, over in zip(self.sources, self.ended, strict=True)
+            _Ended(source.schema) if over else source for source, over in zip(self._read, self.ended, strict=True)
         ]
-        simulated = [source for source in self.sources if isinstance(source, SimulatedSource)]
+        simulated = [source for source in self._read if isinstance(source, SimulatedSource)]
         if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources):
             self.inputs = VirtualInputs(simulated, self.clock, sizes, starts, self.ended)
         else:
@@ -194,12 +201,40 @@ class Execution:
         if limit.rows is not None:
             most = max(1, limit.rows // self.plan.sides // 2)
         else:
-            row_nbytes = likely_row_nbytes(source.schema)
-            if source.bytes_hint and source.rows_hint:
-                row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
-            most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // row_nbytes)
+            most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // _row_nbytes(source))
         most = min(most, self._options.batch_rows)
         return BatchRows(first=min(_FIRST_ROWS, most), most=most, spill=spill)
+
+
+def _packed(plan: Plan, sources: Sequence[Source]) -> tuple[Plan, Sequence[Source]]:
+    """The plan and the inputs as rows travel. Simulated inputs tell when each row comes: those are left alone."""
+    packings = packings_of(plan)
+    if not any(packings) or any(isinstance(source, SimulatedSource) for source in sources):
+        return plan, sources
+    return packed_plan(plan, packings), [
+        source if packing is None else PackedSource(source, packing)
+        for source, packing in zip(sources, packings, strict=True)
+    ]
+
+
+def _row_nbytes(source: Source) -> int:
+    """About what a row of a source takes."""
+    row_nbytes = likely_row_nbytes(source.schema)
+    if source.bytes_hint and source.rows_hint:
+        row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
+    return row_nbytes
+
+
+def _shares(limit: int | None, widths: Sequence[int]) -> tuple[float, float]:
+    """Parts of the memory for input (of all of it) and for output (of the rest): wide rows need larger ones."""
+    small = limit is not None and limit < _SMALL_BYTES
+    input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
+    output_share = _SMALL_OUTPUT_SHARE if small else _OUTPUT_SHARE
+    if limit is None:
+        return input_share, output_share
+    input_share = max(input_share, min(_MOST_SHARE, _SPARE * len(widths) * max(widths) / limit))
+    rest = limit * (1 - input_share)
+    return input_share, max(output_share, min(_MOST_SHARE, _SPARE * sum(widths) / rest))
 
 
 class OutputBuilder:
@@ -207,7 +242,7 @@ class OutputBuilder:
 
     def __init__(self, output: OutputSchema, budget: Budget | None) -> None:
         self._output = output
-        self._account = budget.account("output batch") if budget is not None else None
+        self._budget, self._account = budget, budget.account("output batch") if budget is not None else None
         self._rest: tuple[Matches, int] | None = None
 
     def build(self, matches: Matches) -> Iterator[pa.RecordBatch]:
@@ -220,9 +255,9 @@ class OutputBuilder:
             index = tuple(None if numbers is None else numbers[start:] for numbers in matches.index)
             count = min(len(matches) - start, self._output.fitting(matches.rows, index, self._account.limit.bytes))
             batch = self._piece(matches, start, count)
-            size = batch_nbytes(batch)
-            if count == 1 and size > self._account.limit.bytes:
-                raise BudgetExceeded(f"an output row of {size:,} bytes is too large for the memory; give more memory")
+            size = self._output.nbytes(batch)
+            if count == 1 and size > self._account.limit.bytes and self._budget is not None:
+                raise row_too_large(size, self._budget, "rows that go out")
             # Sizes are known before, but for padding and nested values, which are averages.
             self._account.reserve(min(size, self._account.limit.bytes))
             start += count

@@ -30,6 +30,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 MIN_BYTES = 64 * 1024
 MIN_ROWS = 8
+_SPARE = 1.25
 DEFAULT_FRACTION = 0.25
 """Share of the machine's memory that a join may use when nothing is said."""
 
@@ -300,7 +301,11 @@ def all_but(whole: MemoryLimit, part: MemoryLimit) -> MemoryLimit:
 
 def row_too_large(nbytes: float, part: Budget, purpose: str) -> BudgetExceeded:
     """The error for a row that no part of the memory set aside for a purpose can hold."""
+    whole, advice = part.whole, "give more memory"
+    if part.limit.bytes and whole.bytes:  # parts grow with the whole
+        enough = whole.bytes * max(_SPARE, _SPARE * nbytes / part.limit.bytes)
+        advice = f"give more memory, at least {format_bytes(enough)}"
     return BudgetExceeded(
-        f"a row of about {format_bytes(nbytes)} is too large for what the memory of {part.whole} sets aside "
-        f"for {purpose}; give more memory"
+        f"a row of about {format_bytes(nbytes)} is too large for what the memory of {whole} sets aside for {purpose}, "
+        f"which is {part.limit}; {advice}"
     )

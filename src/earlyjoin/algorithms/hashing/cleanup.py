@@ -84,6 +84,8 @@ class CleanUp:
         """Run, page and row of the build side that come next."""
         self._loaded = 0
         """How often rows of the build side came into memory in this round."""
+        self._most: int | None = None
+        """Rows that may come into memory at once, if whole pages find no room."""
         self._page = [0, 0]
         """Run and page of the other side, or of the build side being checked."""
         self._row = 0
@@ -118,7 +120,7 @@ class CleanUp:
     def _begin(self) -> Step:
         """Choose the build side; nothing is loaded of one that is empty, and the other is only looked through."""
         self._build = self._join.loaded_side(self._partition)
-        self._stripes = (0, 0)
+        self._stripes, self._most = (0, 0), None
         self._next(Stage.ROOM)
         return None
 
@@ -169,7 +171,7 @@ class CleanUp:
                 raise BudgetExceeded("no row fits")
             keys = self._table.load(build, partition, page, start, stop)
         except BudgetExceeded:
-            self._no_room(page)
+            self._no_room(page, stop - start)
             return None
         if self._join.one_side == build:
             refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch.slice(start), keys)
@@ -179,11 +181,11 @@ class CleanUp:
 
     def _fitting(self, page: DiskPage) -> int:
         """The row behind the last that there is room for: where memory ends must not depend on how pages were cut."""
-        room = self._table.room_rows()
+        room = self._table.room_rows() if self._most is None else self._most
         return len(page) if room is None else min(len(page), self._load[2] + room)
 
-    def _no_room(self, page: DiskPage) -> None:
-        """Partitions that come last make room; else this round is full."""
+    def _no_room(self, page: DiskPage, rows: int) -> None:
+        """Partitions that come last make room; else this round is full, or fewer rows have to come at once."""
         build, partition = self._build, self._partition
         mine = self._table.parts[build][partition]
         full = bool(len(mine) and self._table.striping.before(mine, self._stripes[1]).any())
@@ -192,6 +194,8 @@ class CleanUp:
             self._next(Stage.MEMORY)
         elif victim is not None:
             self._table.flush(*victim)
+        elif rows > 1:
+            self._most = rows // 2
         else:
             raise row_too_large(page.nbytes / len(page), self._table.memory, "a partition")
 

@@ -87,6 +87,8 @@ class FrozenBuffer:
     def close_run(self) -> DiskRun | None:
         """Write what is buffered and finish the run; further rows start another."""
         self._write_out()
+        for part in (self._rows, self._arrivals, self._matched):  # the clean-up needs the room more than they do
+            part.clear()
         if self._writer is None:
             return None
         run, self._writer = self._writer.close(), None

@@ -8,9 +8,8 @@ import numpy as np
 
 from earlyjoin.algorithms.hashing.flushing import FlushPolicy, Victim
 from earlyjoin.algorithms.protocol import Step
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.keys import Bool
-from earlyjoin.state.budget import format_bytes
+from earlyjoin.state.budget import row_too_large
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
@@ -94,7 +93,4 @@ class Room:
         for side, partition in dead:
             self._table.forget(side, partition)
         if not dead:
-            raise BudgetExceeded(
-                f"about {format_bytes(needed_bytes)} for a single row or batch do not fit into the memory of "
-                f"{self._join.context.budget.whole}; give more memory"
-            )
+            raise row_too_large(needed_bytes, self._table.memory, "the rows of a join")

@@ -68,7 +68,7 @@ class PartitionedTable:
         self.partitions = partitions
         self.striping = Striping(self, striped=striped)
         self.partitioner = Partitioner(partitions, settings.hashing)
-        self.pages, self.memory = split_memory(context.budget, settings)
+        self.pages, self.memory = split_memory(context.budget, settings, context.row_nbytes)
         self.parts: list[list[MemoryPart]] = []
         self.files: list[SideFiles] = []
         self.readers: list[PageReader] = []

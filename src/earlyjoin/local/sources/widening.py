@@ -16,20 +16,20 @@ def widened(source: Source) -> Source:
     Batches bring dictionaries of their own; a joined batch holds rows of many: more values than 8 bits can number.
     """
     schema = pa.schema([field.with_type(_wide(field.type)) for field in source.schema])
-    return source if schema.equals(source.schema) else _Converted(source, schema, _recoded)
+    return source if schema.equals(source.schema) else _Columns(source, schema, _recoded)
 
 
 def carried(source: Source) -> Source:
     """The source, with unions, run ends, list views and dictionaries of nested values in the form that is joined."""
     schema = carried_schema(source.schema)
-    return source if schema is source.schema else _Converted(source, schema, lambda column, _: to_carried(column))
+    return source if schema is source.schema else _Columns(source, schema, lambda column, _: to_carried(column))
 
 
-class _Converted(Source):
-    """Converts every batch."""
+class Converted(Source):
+    """A source of the same rows in another form."""
 
-    def __init__(self, inner: Source, schema: pa.Schema, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> None:
-        self._inner, self._convert = inner, convert
+    def __init__(self, inner: Source, schema: pa.Schema) -> None:
+        self._inner = inner
         self.name, self.schema = inner.name, schema
         self.rows_hint, self.bytes_hint = inner.rows_hint, inner.bytes_hint
         self.live, self.replayable, self.reopening = inner.live, inner.replayable, inner.reopening
@@ -47,6 +47,14 @@ class _Converted(Source):
     def shuffled_blocks(self) -> tuple[list[int], int] | None:
         """Those of the input."""
         return self._inner.shuffled_blocks()
+
+
+class _Columns(Converted):
+    """Converts columns of every batch."""
+
+    def __init__(self, inner: Source, schema: pa.Schema, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> None:
+        super().__init__(inner, schema)
+        self._convert = convert
 
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         for batch in self._inner.batches(size, start_row):
