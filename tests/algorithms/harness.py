@@ -13,6 +13,7 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Step
+from earlyjoin.predicates.carried import carried_batch
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.spill import SpillDirectory
@@ -71,7 +72,7 @@ class Join:
         return rows
 
     def arrive(self, side: int, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-        return self.take(self.operator.arrive(side, batch))
+        return self.take(self.operator.arrive(side, carried_batch(batch)))
 
     def end(self, side: int) -> list[dict[str, Any]]:
         return self.take(self.operator.end(side))
