@@ -306,15 +306,18 @@ def test_an_inequality_does_not_fill_the_memory(spark: Any, tmp_path: Path) -> N
 
 
 def test_small_result_of_small_inputs_that_is_not(spark: Any, tmp_path: Path) -> None:
-    """Few bytes of input, many of output: nothing may be fetched in one piece, which is 128 MB."""
-    table = pa.table({"k": np.zeros(2000, np.int64), "a": np.arange(2000)})
+    """Few bytes of input, many of output: nothing may be fetched in one piece, which is 216 MB.
+
+    Neither by this process nor by Spark's: one partition of this size once ended a Java process of a gigabyte.
+    """
+    table = pa.table({"k": np.zeros(3000, np.int64), "a": np.arange(3000)})
     path = in_files(table, tmp_path / "hot", 1)
     query = Query(spark.read.parquet(path), spark.read.parquet(path), ej.equal("k"), SparkOptions(early=False))
     rows = 0
     with most_memory_mb(100), query:
         for batch in query:
             rows += batch.num_rows
-    assert rows == 4_000_000
+    assert rows == 9_000_000
 
 
 # Files

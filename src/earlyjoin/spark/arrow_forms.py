@@ -9,13 +9,14 @@ them is null as a whole: it casts the parts, which are null then. So such rows a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from earlyjoin.algorithms.output import OutputColumn
 from earlyjoin.spark.session import functions
+from earlyjoin.spark.spooling import SENT, packing
 
 _WITHOUT_ARROW = frozenset({"YearMonthIntervalType", "CalendarIntervalType"})
 
@@ -63,7 +64,7 @@ def collected(frame: Any) -> pa.Table:
     if not any(_may_fail(field.dataType) for field in frame.schema.fields if field.nullable):
         table: pa.Table = frame.toArrow()
         return table
-    messages = [row[0] for row in frame.mapInArrow(packing(), "message binary").collect()]
+    messages = [row[0] for row in frame.mapInArrow(packing(), SENT).collect()]
     batches = [batch for message in messages for batch in pa.ipc.open_stream(message)]
     wanted: pa.Schema = frame.limit(0).toArrow().schema
     if not batches:
@@ -74,23 +75,6 @@ def collected(frame: Any) -> pa.Table:
         for values, field in zip(found.columns, wanted, strict=True)
     ]
     return pa.table(columns, schema=pa.schema([f.with_type(c.type) for f, c in zip(wanted, columns, strict=True)]))
-
-
-def packing() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does to send batches as messages, one in a row."""
-
-    # A function inside a function travels as code: executors need Arrow, and nothing of this package.
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow
-
-        for batch in batches:
-            message = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(message, batch.schema) as writer:
-                writer.write_batch(batch)
-            packed = pyarrow.array([message.getvalue().to_pybytes()], pyarrow.binary())
-            yield pyarrow.RecordBatch.from_arrays([packed], ["message"])
-
-    return pack
 
 
 def _may_fail(type_: Any) -> bool:

@@ -2,8 +2,8 @@
 
 A public stream of Arrow does not exist on both kinds of session: ``toArrow`` gives all rows at the end, and
 ``toLocalIterator`` gives rows one by one, which takes a hundred times longer. So tasks pack their rows into
-Arrow messages, one in a row, and those are iterated. Results that may be small are collected up to a number of rows:
-if there are no more, that was all, and no Python process had to be started.
+Arrow messages or files (:mod:`earlyjoin.spark.spooling`), and those are iterated. Results that may be small are
+collected up to a number of rows: if there are no more, that was all, and no Python process had to be started.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, SourceError
-from earlyjoin.spark.arrow_forms import collected, packing
+from earlyjoin.spark.arrow_forms import collected
 from earlyjoin.spark.jobs import Jobs
+from earlyjoin.spark.spooling import Spool
 from earlyjoin.spark.types import output_batch
 from earlyjoin.state.sizes import wide_row_nbytes
 
@@ -106,6 +107,6 @@ class Delivery:
             yield from self._streamed()
 
     def _streamed(self) -> Iterator[pa.RecordBatch]:
-        packed = self._frame.mapInArrow(packing(), "message binary")
-        for row in packed.toLocalIterator(prefetchPartitions=True):
-            yield from pa.ipc.open_stream(row[0])
+        with Spool() as spool:
+            for row in spool.sent(self._frame).toLocalIterator(prefetchPartitions=True):
+                yield from spool.batches(row)
