@@ -1,8 +1,6 @@
 """``python -m earlyjoin``: the same as the ``earlyjoin`` command."""
 
-import sys
-
-from earlyjoin.cli.main import main
+from earlyjoin.cli.process import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -37,15 +37,17 @@ class Choice:
 
 def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> Choice:
     """Pick by condition, join type, size of the inputs (None: unknown) and memory."""
-    able = [registry.get(name, plan.sides).description for name in registry.names_that_can(plan)]
+    fits, size = _fits(memory, bytes_hint, rows_hint)
+    if fits and (first := next((one for one in registry.able(plan) if not one.spills), None)) is not None:
+        return Choice(first.name, f"{_condition(first)}, {size}")
+    able = list(registry.able(plan))
     if not able:
         raise UnsupportedError(f"no algorithm can do a {plan.how} join on {plan.condition.text}")
-    fits, size = _fits(memory, bytes_hint, rows_hint)
     in_memory = [description for description in able if not description.spills]
     spilling = [description for description in able if description.spills]
     # The nested loop compares every pair: it is for conditions that nothing else can do.
     indexed = sorted((description for description in spilling if description.name not in _YARDSTICKS), key=_by_hash)
-    if in_memory and fits is not False and (fits or not indexed):
+    if in_memory and fits is None and not indexed:
         best = in_memory[0]
         return Choice(best.name, f"{_condition(best)}, {size}")
     preferred = [description for description in indexed if description.name == _PREFERRED]

@@ -1,11 +1,32 @@
-"""Every algorithm by name: the command line, ``auto``, messages and the conformance suite read it."""
+"""Every algorithm by name: the command line, ``auto``, messages and the conformance suite read it.
+
+Modules are imported when one of their algorithms is looked for: a join of a few rows would wait longer for all of them
+than for its rows.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
 
 from earlyjoin.algorithms.options import GivenOptions, OperatorOptions
 from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import BoundPredicate, Capability
+
+_MODULES = (
+    "symmetric_hash",
+    "nested_loop",
+    "pmj",
+    "pmj_many",
+    "sort_merge",
+    "hashing.dhj",
+    "hashing.ehj",
+    "hashing.hmj",
+    "hashing.rpj",
+    "hashing.xjoin",
+)
+"""Where they are, in the order in which they are looked at."""
 
 _registered: dict[str, type[Operator]] = {}
 _for_many: dict[str, type[Operator]] = {}
@@ -31,16 +52,27 @@ def register_for_many(operator: type[Operator]) -> type[Operator]:
 
 
 def names() -> list[str]:
-    """All registered names, in the order in which the modules were imported."""
-    return list(_registered)
+    """All names."""
+    return list(_looked_at())
 
 
 def get(name: str, sides: int = 2) -> type[Operator]:
     """The algorithm of that name for so many inputs, or InputError listing those that exist."""
-    try:
-        return _for_many[name] if sides > 2 and name in _for_many else _registered[name]
-    except KeyError:
-        raise InputError(f"unknown algorithm {name!r}; choose one of: {', '.join(['auto', *names()])}") from None
+    if name not in _looked_at():
+        raise InputError(f"unknown algorithm {name!r}; choose one of: {', '.join(['auto', *names()])}")
+    if sides > 2:
+        names()  # those for many inputs may come later
+    return _for_many.get(name, _registered[name]) if sides > 2 else _registered[name]
+
+
+def _looked_at() -> Iterator[str]:
+    """All names, of which no more modules are imported than are asked for."""
+    told: set[str] = set()
+    for module in _MODULES:
+        import_module(f"earlyjoin.algorithms.{module}")
+        fresh = [name for name in _registered if name not in told]
+        told.update(fresh)
+        yield from fresh
 
 
 def refusal(plan: Plan, description: Description) -> str | None:
@@ -54,11 +86,15 @@ def refusal(plan: Plan, description: Description) -> str | None:
     return None
 
 
+def able(plan: Plan) -> Iterator[Description]:
+    """The algorithms that can run the plan, one after the other."""
+    descriptions = (get(name, plan.sides).description for name in _looked_at())
+    return (description for description in descriptions if refusal(plan, description) is None)
+
+
 def names_that_can(plan: Plan, *, spills: bool | None = None) -> list[str]:
-    """The algorithms that can run the plan; ``spills=True`` keeps those that can join more than fits in memory."""
-    descriptions = [get(name, plan.sides).description for name in _registered]
-    able = [description for description in descriptions if refusal(plan, description) is None]
-    return [description.name for description in able if spills is None or description.spills == spills]
+    """The same by name; ``spills=True`` keeps those that can join more than fits in memory."""
+    return [one.name for one in able(plan) if spills is None or one.spills == spills]
 
 
 def create(name: str, plan: Plan, context: Context) -> Operator:

@@ -2,6 +2,7 @@
 
 from earlyjoin.report.bench import (
     cliffs,
+    cold_start,
     memory,
     small_memory,
     spark_band,
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, AnyBenchmark] = {
         *memory.ALL,
         *small_memory.ALL,
         cliffs.BENCHMARK,
+        *cold_start.ALL,
         spark_join.BENCHMARK,
         spark_band.BENCHMARK,
         spark_shapes.BENCHMARK,

@@ -3,7 +3,7 @@
 One warm session. The first rows are ``head(1000)`` of a new query beside ``limit(1000)`` of Spark's join, fetched as
 Arrow and as rows, of which the sooner counts: Spark runs other tasks for one than for the other. The total is ``write``
 of another new query beside Spark's own write. Runs take turns, medians are compared. The driver's memory is what its
-Python process held at most above what it held before, with a budget of 1 GB.
+Python process held at most above what it held before, with a budget of 256 MB.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from earlyjoin.spark.plans import explained, shuffles
 from earlyjoin.spark.session import missing_java, start_session
 
 FIRST_ROWS = 1000
-BUDGET = "1GB"
-MOST_FIRST, LEAST_SOONER, MOST_TOTAL, MOST_MEMORY_MB = 1.1, 5.0, 1.05, 1000 + 64
+BUDGET = "256MB"
+MOST_FIRST, LEAST_SOONER, MOST_TOTAL, MOST_MEMORY_MB = 1.1, 5.0, 1.05, 256 + 64
 _SAMPLED_S = 0.005
 _SPARK_HOW = {"semi": "left_semi", "anti": "left_anti"}
 
