@@ -11,7 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -36,8 +36,19 @@ _YIELD_S = 0.005
 class Delivery:
     """Iterates the rows of a DataFrame; the work is done in a thread of its own, so that it can be stopped."""
 
-    def __init__(self, frame: Any, schema: pa.Schema, jobs: Jobs, *, small: bool, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        schema: pa.Schema,
+        jobs: Jobs,
+        *,
+        small: bool,
+        stopping: Callable[[], bool],
+        most: int | None = None,
+    ) -> None:
+        """Of all rows, or of no more than ``most`` from each task: Spark's own limit would wait for all tasks."""
         self._frame = frame
+        self._most = most
         self._schema = schema
         self._jobs = jobs
         self._small = small
@@ -46,7 +57,7 @@ class Delivery:
         self._waiting_nbytes = 0
         self._lock = threading.Lock()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch]:
         """Batches as they come, never empty."""
         thread = self._jobs.thread(self._fetch, self._put)
         thread.start()
@@ -108,5 +119,5 @@ class Delivery:
 
     def _streamed(self) -> Iterator[pa.RecordBatch]:
         with Spool() as spool:
-            for row in spool.sent(self._frame).toLocalIterator(prefetchPartitions=True):
+            for row in spool.sent(self._frame, self._most).toLocalIterator(prefetchPartitions=self._most is None):
                 yield from spool.batches(row)

@@ -163,6 +163,7 @@ class Draws:
         if not self._would_fit(chosen):
             return None
         fresh = self._jobs.together([partial(self._read_blocks, side, some) for side, some in enumerate(chosen)])
+        self._unchanged.check()  # since the rounds before, and since the look
         too_many = any(len(drawn.rows) > self._most_rows(side) for side, drawn in enumerate(fresh))
         if too_many or not self._book([drawn.rows for drawn in fresh]):
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -292,22 +292,26 @@ class Execution:
             self.counters.results[Phase.CLEANUP] += batch.num_rows
             yield batch
 
-    def bulk_batches(self, most: int | None) -> Iterator[pa.RecordBatch]:
+    def bulk_batches(self, most: int | None) -> Generator[pa.RecordBatch]:
         """The rows that the early phase has not given out, or ``most`` of them; the files must be what they were."""
         if most is not None and self._are_few(most):
             yield from self._few_rows(most)
             return
         frame = self.jobs.tagged(self.bulk_frame)
-        if most is not None:
-            frame = frame.limit(most)
         small = most is None and self._inputs_are_small()
-        delivery = Delivery(frame, self.plan.output.schema, self.jobs, small=small, stopping=self._stopping)
+        # What is left of a limited delivery is cancelled, and the query may go on.
+        jobs = self.jobs if most is None else Jobs(self.jobs.session)
+        delivery = Delivery(frame, self.plan.output.schema, jobs, small=small, stopping=self._stopping, most=most)
         checked = False
-        for batch in delivery.batches():
-            if not checked:
-                self.unchanged.check()
-                checked = True
-            yield batch
+        with closing(delivery.batches()) as batches:
+            for batch in batches:
+                if not checked:
+                    self.unchanged.check()
+                    checked = True
+                yield batch.slice(0, most)
+                most = None if most is None else most - batch.num_rows
+                if most is not None and most <= 0:
+                    break
         if not self._stopping():
             self.unchanged.check()
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import UnsupportedError
-from earlyjoin.predicates.base import LEFT, RIGHT
+from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability
 from earlyjoin.predicates.columns import Column, find_columns
+from earlyjoin.predicates.comparison import BoundComparison
 from earlyjoin.predicates.conjunction import Condition, Conjunction, Residue
 from earlyjoin.predicates.disjunction import Disjunction
 from earlyjoin.predicates.equality import BoundEqual, Equal
@@ -27,6 +28,9 @@ from earlyjoin.spark.session import first_line
 from earlyjoin.spark.types import positional
 
 _SIDES = ("left", "right")
+_MOST_DIGITS = 38
+_WHOLE_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+"""Of Spark's decimals for whole numbers of so many bits."""
 
 
 class BoundSparkEqual(BoundEqual):
@@ -89,7 +93,31 @@ def spark_alone(plan: Plan) -> str | None:
         return f"{plan.condition.filters[0].text} is evaluated by Spark alone"
     if any(isinstance(part, BoundSparkEqual) for part in plan.condition.parts):
         return "structs and arrays are compared by Spark alone"
+    if plan.condition.driver(Capability.HASHABLE) is not None and any(map(_rounds, plan.condition.parts)):
+        return "Spark rounds decimals that need more than 38 digits together before it compares them"
     return None
+
+
+def _rounds(part: BoundPredicate) -> bool:
+    """Does Spark compare rounded values, where the core compares exact ones?"""
+    if isinstance(part, BoundEqual):
+        return any(map(_too_many_digits, zip(*part.sides, strict=True)))
+    return isinstance(part, BoundComparison) and _too_many_digits(part.sides)
+
+
+def _too_many_digits(pair: Sequence[Column]) -> bool:
+    digits = [_digits(column.type) for column in pair]
+    if None in digits or not any(pa.types.is_decimal(column.type) for column in pair):
+        return False
+    before, behind = (max(one[at] for one in digits if one is not None) for at in (0, 1))
+    return before + behind > _MOST_DIGITS
+
+
+def _digits(type_: pa.DataType) -> tuple[int, int] | None:
+    """Digits before and behind the point, as Spark has them; None for what is no exact number."""
+    if pa.types.is_decimal(type_):
+        return type_.precision - type_.scale, type_.scale
+    return (_WHOLE_DIGITS[type_.bit_width], 0) if pa.types.is_signed_integer(type_) else None
 
 
 def in_spark_types(error: Incomparable, frames: Sequence[Any]) -> UnsupportedError:

@@ -111,6 +111,8 @@ class Look:
             self.over = counts
             return False
         read = self._read_both(counts)
+        if any(side.taken for side in self.sides):
+            self._unchanged.check()  # since the step before, of which rows are out
         fresh = [table for table in read if isinstance(table, pa.Table)]
         if len(fresh) < len(read):
             self.over = next(reason for reason in read if isinstance(reason, str))

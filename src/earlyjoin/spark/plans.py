@@ -20,9 +20,14 @@ _SHUFFLE = re.compile(r"^[\s:+|\-]*(?:\*\(\d+\) )?(?:Exchange|CartesianProduct)\
 """Not BroadcastExchange, which sends one side around and lets the other stream."""
 
 
-def explained(dataframe: Any) -> str:
-    """The optimised plan with its statistics, and the physical plan. Nothing is run."""
-    text = session_of(dataframe).sql("EXPLAIN COST SELECT * FROM {frame}", frame=dataframe).collect()[0][0]
+def explained(dataframe: Any, how: str = "COST") -> str:
+    """The optimised plan with its statistics, and the physical plan. Nothing is run.
+
+    Spark makes a view of the DataFrame for that and removes it again, and with it whatever somebody has cached that has
+    the plan of the view. So the view has a filter that lets everything pass, which the optimiser leaves out.
+    """
+    asked = f"EXPLAIN {how} SELECT * FROM {{frame}}"
+    text = session_of(dataframe).sql(asked, frame=dataframe.where("true")).collect()[0][0]
     return str(text)
 
 

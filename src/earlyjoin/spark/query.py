@@ -37,7 +37,7 @@ from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.describing import Portrait
 from earlyjoin.state.life import Progress, State
-from earlyjoin.state.running_query import RunningQuery
+from earlyjoin.state.running_query import RunningQuery, count_of
 
 __all__ = ["Query", "State"]
 
@@ -191,8 +191,7 @@ class Query(RunningQuery):
         The beginnings of a few files of both inputs are joined at once, where that is sooner than Spark's own join; the
         rows that are missing then come from that, cut off at so many. So another ``head`` may show other rows.
         """
-        if rows < 0:
-            raise InputError(f"head needs 0 rows or more, got {rows}")
+        rows = count_of(rows, "head")
         if self._execution.bulk_started or self._execution.drawing:
             return super().head(rows)
         with self._stepping:
@@ -232,6 +231,8 @@ class Query(RunningQuery):
 
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """Like iterating, but stops the query once so many rows were given out; Spark is asked for no more."""
+        if rows is not None:
+            rows = count_of(rows, "limited")
         if rows is not None and not self._execution.bulk_started:
             shown = sum(batch.num_rows for batch in self._shown)
             self._execution.limit = self._watch.rows - shown + rows

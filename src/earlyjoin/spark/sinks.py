@@ -40,11 +40,12 @@ def write(frame: Any, target: Target, jobs: Jobs) -> int:
         with Swap(here) as swap:
             rows = _write_new(frame, target, str(swap.hidden.absolute()), swap.hidden, jobs)
             swap.commit()
-        jobs.session.catalog.refreshByPath(target.path)
+        jobs.session.catalog.refreshByPath(str(here.absolute()))
         return rows
     if here is not None and not here.exists():
         return _write_new(frame, target, str(here.absolute()), here, jobs)
-    return _write_counted(frame, target, target.path, target.mode, jobs)
+    # Spark's process may have another working directory.
+    return _write_counted(frame, target, target.path if here is None else str(here.absolute()), target.mode, jobs)
 
 
 def is_here(target: Target, jobs: Jobs) -> bool:

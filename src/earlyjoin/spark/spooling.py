@@ -35,9 +35,15 @@ _REMOVE_S, _LOOK_S = 2.0, 0.02
 
 
 def packing(
-    token: str | None = None, inline_nbytes: int = INLINE_NBYTES, file_nbytes: int = FILE_NBYTES
+    token: str | None = None,
+    inline_nbytes: int = INLINE_NBYTES,
+    file_nbytes: int = FILE_NBYTES,
+    most: int | None = None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does with its batches. Files are for tasks that find the ``token``, and go beside it."""
+    """What a task does with its batches. Files are for tasks that find the ``token``, and go beside it.
+
+    A task ends when it has sent so many rows as are wanted at ``most``, whatever it could still compute.
+    """
 
     # A function inside a function travels as code: executors need Arrow, and nothing of this package.
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,10 +77,18 @@ def packing(
                 file.write(message)
             return row(None, name, zlib.crc32(message))
 
+        def wanted() -> Iterator[pa.RecordBatch]:
+            left = most
+            for batch in batches:
+                yield batch if left is None else batch.slice(0, left)
+                left = None if left is None else left - batch.num_rows
+                if left is not None and left <= 0:
+                    return
+
         sent = nbytes = 0
         shared = is_shared()
         waiting: list[pa.RecordBatch] = []
-        for batch in batches:
+        for batch in wanted():
             if not shared or sent + batch.nbytes <= inline_nbytes:
                 sent += batch.nbytes
                 yield row(packed([batch]).to_pybytes(), None, None)
@@ -101,9 +115,9 @@ class Spool:
         self._token.touch(mode=0o600)
         self._sizes = inline_nbytes, file_nbytes
 
-    def sent(self, frame: Any) -> Any:
-        """The rows of a DataFrame as tasks send them."""
-        return frame.mapInArrow(packing(str(self._token), *self._sizes), SENT)
+    def sent(self, frame: Any, most: int | None = None) -> Any:
+        """The rows of a DataFrame as tasks send them; of each task at ``most`` so many."""
+        return frame.mapInArrow(packing(str(self._token), *self._sizes, most), SENT)
 
     def batches(self, row: Any) -> Iterator[pa.RecordBatch]:
         """What was sent in one row. A file can be read once."""

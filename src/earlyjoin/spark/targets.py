@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from earlyjoin.errors import InputError
 from earlyjoin.spark.inputs import FORMATS
-from earlyjoin.spark.session import session_of
+from earlyjoin.spark.plans import explained
 
 DEFAULT_FORMAT = "parquet"
 MODES = ("error", "overwrite", "append", "ignore")
@@ -167,7 +167,7 @@ def _read_by(frame: Any) -> Iterator[tuple[str, bool]]:
     files = [unquote(file) for file in frame.inputFiles()]
     yield from ((file, False) for file in files)
     plain = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
-    plan = session_of(frame).sql("EXPLAIN SELECT * FROM {frame}", frame=plain).collect()[0][0]
+    plan = explained(plain, how="")
     named = [path.strip() for paths in _LOCATION.findall(plan) for path in paths.split(",")]
     yield from ((unquote(path), True) for path in named if path and "..." not in path)
     if any("..." in path for path in named):  # Spark cuts long paths off

@@ -84,7 +84,7 @@ class Writing:
         path = target.local
         if plain and new and fields is not None and codec is not None and path is not None and self._here():
             written = write_batches(self._counted(found), schema, path, spark_fields=fields, codec=codec)
-            self._jobs.session.catalog.refreshByPath(target.path)
+            self._jobs.session.catalog.refreshByPath(str(path.absolute()))
             return written
         held, nbytes = [], 0
         for batch in self._counted(found):

@@ -10,7 +10,8 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, Self
+from operator import index
+from typing import Any, ClassVar, Protocol, Self, SupportsIndex
 
 import pyarrow as pa
 
@@ -118,11 +119,9 @@ class RunningQuery(ABC):
 
     def head(self, rows: int) -> pa.Table:
         """The first rows, as soon as so many are found; iterating afterwards gives them out again."""
-        if rows < 0:
-            raise InputError(f"head needs 0 rows or more, got {rows}")
+        rows = count_of(rows, "head")
         self._check_open()
         taken: list[pa.RecordBatch] = []
-        rows = min(rows, MOST_ROWS)
         while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
             taken.append(batch)
         self._shown = taken + self._shown
@@ -177,7 +176,7 @@ class RunningQuery(ABC):
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """Like iterating, but stops the query once so many rows were given out."""
         self._check_open()
-        left = None if rows is None else min(rows, MOST_ROWS)
+        left = None if rows is None else count_of(rows, "limited")
         try:
             while left is None or left > 0:
                 batch = self._next(left)
@@ -289,6 +288,13 @@ class RunningQuery(ABC):
                     self._running.close()  # type: ignore[attr-defined]
             finally:
                 self._finalizer()
+
+
+def count_of(rows: object, what: str) -> int:
+    """A number of rows that somebody asks for, no larger than any result can be; or InputError."""
+    if not isinstance(rows, SupportsIndex) or isinstance(rows, bool) or index(rows) < 0:
+        raise InputError(f"{what} needs a whole number of rows, 0 or more; got {rows!r}")
+    return min(index(rows), MOST_ROWS)
 
 
 def _need(package: str, what: str) -> Any:
