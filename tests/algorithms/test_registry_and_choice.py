@@ -105,13 +105,13 @@ LIMIT, ROWS = MemoryLimit(bytes=10**6), MemoryLimit(rows=1000)
 @pytest.mark.parametrize(
     ("condition", "memory", "bytes_", "rows", "name", "words"),
     [
-        (ej.equal("k"), LIMIT, 1000, None, "shj", "equality condition, inputs of about 1.0 kB fit into 1.0 MB"),
+        (ej.equal("k"), LIMIT, 1000, None, "shj", "equality condition, inputs of up to about 1.0 kB fit into 1.0 MB"),
         (ej.equal("k"), LIMIT, None, None, "shj", "equality condition, input size unknown"),
         (ej.equal("k"), LIMIT, 10**9, None, "nested", "do not fit into 1.0 MB; it compares every pair of rows"),
         (ej.equal("k"), ROWS, None, 750, "shj", "750 input rows fit into 1,000 rows"),
         (ej.equal("k"), ROWS, None, 1001, "nested", "1,001 input rows do not fit into 1,000 rows"),
         (ej.equal("k"), ROWS, 10**9, None, "shj", "number of input rows unknown"),
-        (ej.less("k"), LIMIT, 1000, None, "nested", "works for every condition, inputs of about 1.0 kB fit"),
+        (ej.less("k"), LIMIT, 1000, None, "nested", "works for every condition, inputs of up to about 1.0 kB fit"),
     ],
 )
 @pytest.mark.usefixtures("only_two")

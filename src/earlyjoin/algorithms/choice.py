@@ -77,4 +77,4 @@ def _fits(memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) ->
         return None, "input size unknown"
     needed = _GROWTH * bytes_hint + _INDEX_BYTES * (rows_hint if rows_hint is not None else bytes_hint / _INDEX_BYTES)
     fits = needed <= (memory.bytes or 0) * _OPERATORS_PART
-    return fits, f"inputs of about {format_bytes(bytes_hint)} {'fit' if fits else 'do not fit'} into {memory}"
+    return fits, f"inputs of up to about {format_bytes(bytes_hint)} {'fit' if fits else 'do not fit'} into {memory}"

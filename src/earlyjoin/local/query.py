@@ -219,14 +219,7 @@ class Query(RunningQuery):
     def _choose(self) -> Choice:
         if self.options.algorithm != "auto":
             return Choice(self.options.algorithm, "as asked")
-        return choose(
-            self.plan,
-            MemoryLimit.parse(self.options.memory),
-            _total([source.bytes_hint for source in self.sources]),
-            _total([source.rows_hint for source in self.sources]),
-        )
-
-
-def _total(hints: list[int | None]) -> int | None:
-    known = [hint for hint in hints if hint is not None]
-    return sum(known) if len(known) == len(hints) else None
+        sizes = [source.most() for source in self.sources]
+        known = [size for size in sizes if size is not None]
+        nbytes, rows = (sum(size[at] for size in known) if len(known) == len(sizes) else None for at in (0, 1))
+        return choose(self.plan, MemoryLimit.parse(self.options.memory), nbytes, rows)

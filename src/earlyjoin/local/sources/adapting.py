@@ -61,6 +61,10 @@ class _Adapted(Source):
         """As the input says."""
         return self._inner.used_up()
 
+    def most(self) -> tuple[int, int]:
+        """Nothing."""
+        return 0, 0
+
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """Nothing, as was known before; rows that come after all would have no type."""
         if next(self._inner.batches(size, start_row), None) is not None:

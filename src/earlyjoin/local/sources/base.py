@@ -63,6 +63,13 @@ class Source(ABC):
         """Rows of each block, in the order of reading, and the seed of that order; None unless it is a random one."""
         return None
 
+    def most(self) -> tuple[int, int] | None:
+        """Bytes that all rows take in memory, and rows, rather too many than too few; None when nobody knows.
+
+        A join that cannot spill is for what certainly fits; ``bytes_hint`` may be too small by any factor.
+        """
+        return None if self.bytes_hint is None or self.rows_hint is None else (self.bytes_hint, self.rows_hint)
+
     @abstractmethod
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on, in non-empty batches of ``schema`` that keep to ``size``."""

@@ -21,6 +21,7 @@ from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, project, unknown_column
 from earlyjoin.local.sources.slicing import Cutter
+from earlyjoin.local.sources.text_sizes import most_of_text
 from earlyjoin.local.sources.watching import WatchedFiles
 
 BLOCK_BYTES = 1 << 20
@@ -70,6 +71,10 @@ class CsvSource(Source):
         self.schema = project(self._infer(), columns, first)
         if not any(file.lower().endswith(COMPRESSED) for file in files):
             self.bytes_hint = sum(os.path.getsize(file) for file in files)
+
+    def most(self) -> tuple[int, int] | None:
+        """Told from the lengths of the files and of their first lines."""
+        return most_of_text([file for file, _ in self._dialects], self.schema)
 
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on."""

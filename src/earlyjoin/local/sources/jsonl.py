@@ -21,6 +21,7 @@ from earlyjoin.local.sources.jsonl_parser import LineParser
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, plain, project
 from earlyjoin.local.sources.slicing import Cutter
+from earlyjoin.local.sources.text_sizes import most_of_text
 from earlyjoin.local.sources.watching import WatchedFiles
 
 BLOCK_BYTES = 1 << 20
@@ -53,6 +54,10 @@ class JsonLinesSource(Source):
         self.schema = project(self._parser.schema, columns, name)
         if not any(file.lower().endswith(COMPRESSED) for file in self._files):
             self.bytes_hint = sum(os.path.getsize(file) for file in self._files)
+
+    def most(self) -> tuple[int, int] | None:
+        """Told from the lengths of the files and of their first lines."""
+        return most_of_text(self._files, self.schema)
 
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on."""

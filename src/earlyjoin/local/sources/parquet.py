@@ -9,7 +9,7 @@ kills the process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby, repeat
 from operator import itemgetter
@@ -39,6 +39,13 @@ SAMPLED_GROUPS = 8
 """Row groups looked at for ``bytes_hint``: a few tell enough, and a file can have very many."""
 
 Order = Literal["stored", "shuffled"]
+
+_MOST_CHUNKS = 4000
+"""Looked at in a file."""
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
+_OFFSET_BYTES = 8
+_UNTOLD_BYTES = 4096
+"""Of a text that statistics do not tell of: they leave long ones out."""
 
 
 class ParquetSource(Source):
@@ -93,6 +100,22 @@ class ParquetSource(Source):
                         sampled_bytes += max(chunk.total_uncompressed_size, floor * group.num_rows)
             total += sampled_bytes / sampled_rows * footer.num_rows if sampled_rows else 0
         return int(total)
+
+    def most(self) -> tuple[int, int] | None:
+        """From the footers: texts that are stored once count with twice the longest that statistics tell of."""
+        nbytes = 0.0
+        names = set(self.schema.names)
+        for footer in self._footers:
+            groups = footer.num_row_groups
+            step = max(1, groups // SAMPLED_GROUPS, footer.num_columns * groups // _MOST_CHUNKS)
+            rows = held = 0
+            for group in (footer.row_group(i) for i in range(0, groups, step)):
+                rows += group.num_rows
+                for chunk in (group.column(i) for i in range(group.num_columns)):
+                    if _top_name(chunk.path_in_schema, names) in names:
+                        held += _most_nbytes(chunk)
+            nbytes += held / rows * footer.num_rows if rows else 0
+        return int(nbytes), self.rows_hint or 0
 
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on; whole row groups before it are skipped by their metadata."""
@@ -212,9 +235,22 @@ def _footer(file: str) -> tuple[Any, pa.Schema]:
         return opened.metadata, opened.schema_arrow
 
 
-def _top_name(path: str, names: dict[str, int]) -> str:
+def _top_name(path: str, names: Container[str]) -> str:
     """The column a Parquet leaf such as ``tags.list.element`` belongs to."""
     return path if path in names else path.split(".", 1)[0]
+
+
+def _most_nbytes(chunk: Any) -> int:
+    """Of the values of a column in a row group, when they are in memory."""
+    values, physical = chunk.num_values, chunk.physical_type
+    if physical != "BYTE_ARRAY":
+        return max(int(chunk.total_uncompressed_size), int(values) * _WIDTHS.get(physical, 0))
+    if not any("DICTIONARY" in encoding for encoding in chunk.encodings):
+        return int(chunk.total_uncompressed_size) + _OFFSET_BYTES * values
+    told = chunk.statistics
+    ends = (told.min_raw, told.max_raw) if told is not None and told.has_min_max else ()
+    longest = max((2 * len(end) for end in ends), default=_UNTOLD_BYTES)
+    return int(max(chunk.total_uncompressed_size, (longest + _OFFSET_BYTES) * values))
 
 
 def _floor_bytes(type_: pa.DataType) -> int:

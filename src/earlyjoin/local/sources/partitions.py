@@ -99,6 +99,14 @@ class PartitionedSource(Source):
             else sum(hint or 0 for hint in hints) + 8 * len(self._values[0]) * (self.rows_hint or 0)
         )
 
+    def most(self) -> tuple[int, int] | None:
+        """Of all partitions, with a value of each partition column a row."""
+        parts = [part.most() for part in self._parts]
+        if None in parts:
+            return None
+        nbytes, rows = (sum(part[at] for part in parts if part is not None) for at in (0, 1))
+        return nbytes + rows * sum(_value_nbytes(self._values, name) for name in self._values[0]), rows
+
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on; partitions before it whose length is known are not read."""
         return gather(self._pieces(size, Cutter(size, start_row)), size)
@@ -122,6 +130,11 @@ class PartitionedSource(Source):
             for name in self.schema.names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _value_nbytes(partitions: Sequence[Mapping[str, pa.Scalar]], name: str) -> int:
+    """Of the longest value of a partition column."""
+    return 8 + max(len(str(values[name].as_py())) for values in partitions)
 
 
 def _field(column: str, number: int, partitions: Any, given: Mapping[str, pa.DataType], where: str) -> pa.Field:

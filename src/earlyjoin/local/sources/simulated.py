@@ -82,6 +82,10 @@ class SimulatedSource(Source):
         """As the input behind the network says."""
         return self.inner.used_up()
 
+    def most(self) -> tuple[int, int] | None:
+        """As the input behind the network says."""
+        return self.inner.most()
+
     def schedule(self, size: BatchRows, start_row: int = 0) -> Iterator[tuple[float, pa.RecordBatch]]:
         """Every batch with the seconds from the start at which it arrives; ``start_row`` does not move the times."""
         cutter = Cutter(size)

@@ -44,6 +44,10 @@ class Converted(Source):
         """As the input says."""
         return self._inner.used_up()
 
+    def most(self) -> tuple[int, int] | None:
+        """As the input says."""
+        return self._inner.most()
+
     def shuffled_blocks(self) -> tuple[list[int], int] | None:
         """Those of the input."""
         return self._inner.shuffled_blocks()
