@@ -242,7 +242,7 @@ def _top_name(path: str, names: Container[str]) -> str:
 
 def _most_nbytes(chunk: Any) -> int:
     """Of the values of a column in a row group, when they are in memory."""
-    values, physical = chunk.num_values, chunk.physical_type
+    values, physical = int(chunk.num_values), chunk.physical_type
     if physical != "BYTE_ARRAY":
         return max(int(chunk.total_uncompressed_size), int(values) * _WIDTHS.get(physical, 0))
     if not any("DICTIONARY" in encoding for encoding in chunk.encodings):
