@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import earlyjoin as ej
+from earlyjoin.errors import UnsupportedError
 
 _NAN = float("nan")
 _NUMBERS = [1, 0, None, 1, 2, 7]
@@ -142,3 +143,41 @@ def test_nested_keys_of_three_inputs() -> None:
     column = FAMILIES["structs"][0]
     found = ej.multi_join({name: pa.table({"k": column}) for name in "abc"}, on="k").to_arrow()
     assert found.num_rows == 2**3 + 3
+
+
+_CODES = pa.array([0, 1, 0, 1, 0], pa.int8())
+_SPARSE = pa.UnionArray.from_sparse(_CODES, [pa.array([1, 7, None, 7, 1]), pa.array(["x", "x", "x", None, "x"])])
+_DENSE = pa.UnionArray.from_dense(
+    _CODES, pa.array([0, 0, 1, 1, 0], pa.int32()), [pa.array([1, None]), pa.array(["x", None])]
+)
+
+
+@pytest.mark.parametrize("keys", [_SPARSE, _DENSE], ids=["sparse", "dense"])
+def test_a_union_whose_value_is_null_is_null(keys: pa.Array) -> None:
+    """As in DuckDB."""
+    left, right = pa.table({"k": keys, "a": range(5)}), pa.table({"k": keys, "b": range(5)})
+    pairs = [(0, 0), (0, 4), (1, 1), (4, 0), (4, 4)]
+    found = ej.join(left, right, on="k").to_arrow()
+    assert sorted(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)) == pairs
+    assert sorted(ej.join(left, right, on="k", how="anti").to_arrow()["a"].to_pylist()) == [2, 3]
+    nulls = ej.join(left, right, on=ej.equal("k", null_safe=True)).to_arrow()
+    both = sorted(zip(nulls["a"].to_pylist(), nulls["b"].to_pylist(), strict=True))
+    assert both == sorted([*pairs, (2, 2), (2, 3), (3, 2), (3, 3)])
+
+
+def test_nulls_of_unions_inside_structs_are_equal() -> None:
+    """As all nulls inside structs are."""
+    keys = pa.StructArray.from_arrays([_SPARSE], ["u"])
+    left, right = pa.table({"k": keys, "a": range(5)}), pa.table({"k": keys, "b": range(5)})
+    found = ej.join(left, right, on="k").to_arrow()
+    pairs = {(a, b) for a, b in zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True) if {a, b} <= {2, 3}}
+    assert pairs == {(2, 2), (2, 3), (3, 2), (3, 3)}
+
+
+def test_maps_are_no_keys_and_unions_have_no_order() -> None:
+    maps = pa.table({"k": pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64()))})
+    with pytest.raises(UnsupportedError, match="maps are not compared"):
+        ej.join(maps, maps, on="k")
+    unions = pa.table({"k": _SPARSE})
+    with pytest.raises(UnsupportedError, match="only compared for equality"):
+        ej.join(unions, unions, on=ej.less("k", "k"))

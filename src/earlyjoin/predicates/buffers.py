@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from earlyjoin.predicates.carried import to_carried
+from earlyjoin.predicates.carried import is_carried_union, to_carried
 from earlyjoin.predicates.keys import Bool, Bytes
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The same values without dictionary or extension; strings, bytes and lists with offsets into one buffer."""
+    """The same values without dictionary or extension; strings, bytes and lists with offsets into one buffer.
+
+    Unions are in the form in which they travel.
+    """
     if isinstance(array.type, pa.BaseExtensionType):
         return plain(array.storage)
-    if pt.is_list_view(array.type) or pt.is_large_list_view(array.type):
+    if pt.is_list_view(array.type) or pt.is_large_list_view(array.type) or pt.is_union(array.type):
         return to_carried(array)
     if pt.is_dictionary(array.type):
         # The values first: Arrow cannot look up views.
@@ -42,6 +45,16 @@ def validity(array: pa.Array) -> Bool | None:
     first, last = array.offset, array.offset + len(array)
     held = np.frombuffer(bits, np.uint8, (last + 7) // 8 - first // 8, first // 8)
     return np.unpackbits(held, count=first % 8 + len(array), bitorder="little")[first % 8 :].view(np.bool_)
+
+
+def present(array: pa.Array) -> Bool | None:
+    """As ``validity``, where a union is also null when the member that it has is null."""
+    if not is_carried_union(array.type):
+        return validity(array)
+    # only the member that has the value can be anything but null
+    members = [present(member) for member in array.flatten()[1:]]
+    known = [valid for valid in members if valid is not None]
+    return None if len(known) < len(members) else np.logical_or.reduce(known, axis=0)
 
 
 def fixed_width(array: pa.Array, dtype: npt.DTypeLike, items: int = 1) -> npt.NDArray[Any]:

@@ -16,6 +16,9 @@ import pyarrow.types as pt
 
 from earlyjoin.errors import InputError
 
+_MEMBER = "member of a union"
+"""The first field of a union's form: which of the others has the value."""
+
 
 def carried_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of the rows of an input on their way."""
@@ -51,6 +54,11 @@ def carried_type(type_: pa.DataType) -> pa.DataType:
     return _form(type_) if _needs_form(type_) else type_
 
 
+def is_carried_union(type_: pa.DataType) -> bool:
+    """Is a type the form of a union?"""
+    return bool(pt.is_struct(type_) and type_.num_fields and type_.field(0).name == _MEMBER)
+
+
 def to_carried(values: pa.Array) -> pa.Array:
     """Values of any type, as they travel."""
     return _down(values) if _needs_form(values.type) else values
@@ -63,10 +71,6 @@ def from_carried(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _is_list_view(type_: pa.DataType) -> bool:
     return bool(pt.is_list_view(type_) or pt.is_large_list_view(type_))
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_map(type_))
 
 
 def _needs_form(type_: pa.DataType) -> bool:
@@ -90,7 +94,7 @@ def _form(type_: pa.DataType) -> pa.DataType:
         return pa.large_string() if pt.is_string_view(type_) else pa.large_binary()
     if pt.is_union(type_):
         members = [pa.field(str(n), _form(type_.field(n).type)) for n in range(type_.num_fields)]
-        return pa.struct([pa.field("member", pa.int8()), *members])
+        return pa.struct([pa.field(_MEMBER, pa.int8()), *members])
     fields = [type_.field(n).with_type(_form(type_.field(n).type)) for n in range(type_.num_fields)]
     if pt.is_struct(type_):
         return pa.struct(fields)

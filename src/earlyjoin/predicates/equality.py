@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.buffers import blank_nulls, validity
+from earlyjoin.predicates.buffers import blank_nulls, present
 from earlyjoin.predicates.columns import Advice, Column, Names, find_columns, name_pair, qualified
 from earlyjoin.predicates.encoding import ordinal_words
 from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
@@ -117,14 +117,14 @@ class BoundEqual(BoundPredicate):
         nulls: list[Bool] = []
         for column, domain, safe in zip(self.sides[side], self.domains, self.null_safe, strict=True):
             array = column.of(batch)
-            present = validity(array)
+            known = present(array)
             word, heap = _encode_column(array, column, domain, blank=safe)
             if safe:
-                nulls.append(np.zeros(len(array), dtype=np.bool_) if present is None else ~present)
-                if present is not None:
-                    word = np.where(present[:, np.newaxis], word, 0)
+                nulls.append(np.zeros(len(array), dtype=np.bool_) if known is None else ~known)
+                if known is not None:
+                    word = np.where(known[:, np.newaxis], word, 0)
             else:
-                valid = both(valid, present)
+                valid = both(valid, known)
             words.append(word)
             if heap is not None:
                 heaps.append(heap)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from earlyjoin.kernels import byte_strings as kernels
-from earlyjoin.predicates.buffers import empty_strings, plain, validity
+from earlyjoin.predicates.buffers import empty_strings, plain, present
 from earlyjoin.predicates.columns import Column
 from earlyjoin.predicates.encoding import ordinal_words
 from earlyjoin.predicates.keys import Bool, Bytes, Int64
@@ -25,7 +25,7 @@ from earlyjoin.predicates.types import BYTES, Domain, Kind
 def nested_heap(array: pa.Array, column: Column, domain: Domain) -> Bytes:
     """The bytes of a column of any domain; those of a null are empty."""
     array = plain(array)
-    return _without(_bytes(array, column, domain), validity(array))
+    return _without(_bytes(array, column, domain), present(array))
 
 
 def _bytes(array: pa.Array, column: Column, domain: Domain) -> Bytes:
@@ -49,7 +49,7 @@ def _bytes(array: pa.Array, column: Column, domain: Domain) -> Bytes:
 def _marked(array: pa.Array, column: Column, domain: Domain) -> Bytes:
     """Every value with its length before it and a flag behind it."""
     array = plain(array)
-    valid, rows = validity(array), len(array)
+    valid, rows = present(array), len(array)
     heap = _without(_bytes(array, column, domain), valid)
     flags = np.ones(rows, dtype=np.uint8) if valid is None else valid.astype(np.uint8)
     return Bytes(*kernels.chain(heap.offsets, heap.data, np.arange(rows + 1, dtype=np.int64), flags))

@@ -7,10 +7,7 @@ larger than every number, text is ordered by its bytes, a null compares with not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 import numpy as np
@@ -20,14 +17,32 @@ from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Combinable, Pairs
 from earlyjoin.predicates.columns import SIDES, Column, find_column, input_text, listed, near_name
 from earlyjoin.predicates.comparison import Comparison
+from earlyjoin.predicates.constants import constants
 from earlyjoin.predicates.equality import Equal
 from earlyjoin.predicates.filters import Filter
 from earlyjoin.predicates.keys import Bool, Keys
 from earlyjoin.predicates.types import Incomparable, value_type
 
 Sign = Literal["=", "<", "<=", ">", ">=", "<>"]
-_MOST_DIGITS = 38
 _CONSTANT = "constant"
+
+
+class Unreadable(InputError):
+    """A constant that does not fit its column. The types are Arrow's; an engine with other types says them itself."""
+
+    def __init__(self, text: str, column: Column, constant: str, quoted: str | None, type_name: str = "") -> None:
+        name = type_name or str(value_type(column.type))
+        if quoted is None:
+            what = f"which does not read as {name}"
+        else:
+            what = f"a number; write it in single quotes: {quoted}"
+        where = f"column {column.name!r} of {input_text(column.side)} ({name})"
+        super().__init__(f"where: {text} compares {where} with {constant}, {what}")
+        self._said, self.column = (text, column, constant, quoted), column
+
+    def in_type(self, name: str) -> Unreadable:
+        """The same with another name for the type of the column."""
+        return Unreadable(*self._said, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,8 @@ class OneSided(Combinable):
     """The other column, where there is no constant."""
     side: int | None = None
     """The input; None: the one that has the column."""
+    zone: str | None = None
+    """Whose clocks a moment without an offset is read by; None: the column's."""
 
     def bind(self, left: pa.Schema, right: pa.Schema) -> BoundOneSided:
         """Resolve side, columns and types, or raise InputError / UnsupportedError naming what does not fit."""
@@ -51,25 +68,27 @@ class OneSided(Combinable):
         schema = (left, right)[side]
         column = find_column(schema, self.column, side)
         if self.other is not None:
-            names: tuple[str, ...] = (self.column, self.other)
             other = find_column(schema, self.other, side)
-            return self._bound(side, names, self._predicate(column, other), None, None)
+            return self._bound((column, other), self._predicate(column, other), None, None)
         tried: Incomparable | None = None
-        for value in _constants(self.constant or "", column, quoted=self.quoted):
+        for value in constants(self.constant or "", self._read_as(column), quoted=self.quoted, what=str(self)):
             batch = pa.record_batch([value], names=[_CONSTANT])
             try:
                 predicate = self._predicate(column, Column(side, _CONSTANT, value.type))
             except Incomparable as error:
                 tried = error
             else:
-                return self._bound(side, (self.column,), predicate, value[0], predicate.encode(RIGHT, batch))
+                return self._bound((column,), predicate, value[0], predicate.encode(RIGHT, batch))
         if pa.types.is_nested(value_type(column.type)):
             raise UnsupportedError(f"where: {self}: {column} is nested, and no constant can be written for it")
-        if self.quoted:
-            what = f"which does not read as {value_type(column.type)}"
-        else:
-            what = f"a number; write it in single quotes: {self._head()} '{self.constant}'"
-        raise InputError(f"where: {self} compares {column} with {self._constant()}, {what}") from tried
+        quoted = None if self.quoted else f"{self._head()} '{self.constant}'"
+        raise Unreadable(str(self), column, self._constant(), quoted) from tried
+
+    def _read_as(self, column: Column) -> pa.DataType:
+        type_ = value_type(column.type)
+        if self.zone is not None and pa.types.is_timestamp(type_) and type_.tz is not None:
+            return pa.timestamp(type_.unit, self.zone)
+        return type_
 
     def _side(self, left: pa.Schema, right: pa.Schema) -> int:
         having = [side for side, schema in enumerate((left, right)) if self.column in schema.names]
@@ -95,14 +114,14 @@ class OneSided(Combinable):
 
     def _bound(
         self,
-        side: int,
-        names: tuple[str, ...],
+        columns: tuple[Column, ...],
         predicate: BoundPredicate,
         constant: pa.Scalar | None,
         key: Keys | None,
     ) -> BoundOneSided:
-        columns = (names, ()) if side == LEFT else ((), names)
-        return BoundOneSided(side, self.op, columns, str(self), predicate, constant, key)
+        names, types, side = tuple(one.name for one in columns), tuple(one.type for one in columns), columns[0].side
+        of_sides = (names, ()) if side == LEFT else ((), names)
+        return BoundOneSided(side, self.op, of_sides, str(self), predicate, types, constant, key)
 
     def _head(self) -> str:
         column = self.column if self.side is None else f"{SIDES[self.side]}.{self.column}"
@@ -128,6 +147,8 @@ class BoundOneSided:
     text: str
     predicate: BoundPredicate
     """It compares the column, as if it were that of the left input, with what stands on the other side of the sign."""
+    types: tuple[pa.DataType, ...]
+    """Of these columns."""
     constant: pa.Scalar | None
     key: Keys | None
     """Of the constant."""
@@ -145,50 +166,3 @@ class BoundOneSided:
         if self.key is None:
             return self.predicate.holds(key, each, self.predicate.encode(RIGHT, batch), each)
         return self.predicate.holds(key, each, self.key, np.zeros_like(each))
-
-
-def _constants(text: str, column: Column, *, quoted: bool) -> Iterator[pa.Array]:
-    """What a constant may mean beside a column, the likeliest first: an array of one value each."""
-    type_ = value_type(column.type)
-    if not quoted:
-        yield _number(text, floating=pa.types.is_floating(type_))
-        return
-    if not pa.types.is_null(type_):
-        for wanted in (type_, *_finer(type_)):
-            try:
-                yield pa.array([text], pa.string()).cast(wanted)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                continue
-    if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
-        with suppress(InvalidOperation):
-            yield _decimal(Decimal(text))
-    yield pa.array([text], pa.string())
-
-
-def _finer(type_: pa.DataType) -> list[pa.DataType]:
-    """Types that hold more than the column's own, for moments between two of its ticks."""
-    if pa.types.is_timestamp(type_):
-        return [pa.timestamp(unit, type_.tz) for unit in ("ms", "us", "ns")]
-    if pa.types.is_date(type_):
-        return [pa.timestamp(unit) for unit in ("s", "us", "ns")]
-    return []
-
-
-def _number(text: str, *, floating: bool) -> pa.Array:
-    """An integer or a decimal without rounding, a float beside floats and where it has too many digits."""
-    number = Decimal(text)
-    whole = number == number.to_integral_value()
-    if whole and abs(number) < 2**63:
-        return pa.array([int(number)], pa.int64())
-    return pa.array([float(text)], pa.float64()) if floating else _decimal(number)
-
-
-def _decimal(number: Decimal) -> pa.Array:
-    _, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):  # infinite
-        return pa.array([float(number)], pa.float64())
-    scale = max(0, -exponent)
-    precision = max(len(digits) + max(0, exponent), scale, 1)
-    if precision > _MOST_DIGITS:
-        return pa.array([float(number)], pa.float64())
-    return pa.array([number], pa.decimal128(precision, scale))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from earlyjoin.errors import UnsupportedError
+from earlyjoin.predicates.carried import carried_type
 from earlyjoin.predicates.columns import Column
 
 MAX_WORD_DIGITS = 18
@@ -136,6 +137,8 @@ def _unordered(column: Column, type_: pa.DataType) -> Domain | None:
     if isinstance(type_, pa.BaseExtensionType):
         stored = domain_of(replace(column, type=type_.storage_type), equality=True)
         return replace(stored, extension=type_.extension_name)
+    if pt.is_union(type_):
+        return _unordered(column, carried_type(type_))
     if not (pt.is_struct(type_) or is_list(type_)):
         return None
     fields = [type_.field(number) for number in range(type_.num_fields)]
@@ -164,8 +167,8 @@ def _is_binary(type_: pa.DataType) -> bool:
 def _advice(type_: pa.DataType) -> str:
     if pt.is_run_end_encoded(type_):
         return "decode it first, with pyarrow.compute.run_end_decode"
-    if pt.is_map(type_) or pt.is_union(type_):
-        return "maps and unions are not compared; put the values to compare into columns of their own"
+    if pt.is_map(type_):
+        return "maps are not compared; put the values to compare into columns of their own"
     if pt.is_nested(type_):
         return "nested values are only compared for equality; put the fields to compare into columns of their own"
     if pt.is_interval(type_):

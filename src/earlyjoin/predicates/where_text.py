@@ -5,7 +5,8 @@
     condition    comparison, or several with "and" and "or" between them ("and" binds more tightly)
     comparison   operand  < <= > >= = == != <>  operand
     operand      left.COLUMN, right.COLUMN or COLUMN; names are plain, or quoted with double quotes or backticks
-                 5, -1.5, 1e3: a number              'text': a text, a date, a moment (in single quotes)
+                 5, -1.5, 1e3: a number
+                 'text': a text, a date, a moment, a time of day or a length of time (in single quotes)
 
 Without ``left.`` or ``right.``, the first of two columns is one of the left input and the second one of the right; a
 column beside a constant is one of the input that has it. What is in quotes is a name as it stands, dots included.
@@ -24,6 +25,7 @@ from earlyjoin.predicates.base import LEFT, RIGHT, Predicate
 from earlyjoin.predicates.columns import SIDES
 from earlyjoin.predicates.comparison import greater, greater_equal, less, less_equal, not_equal
 from earlyjoin.predicates.conjunction import Condition, Conjunction
+from earlyjoin.predicates.constants import NUMBER
 from earlyjoin.predicates.disjunction import Disjunction
 from earlyjoin.predicates.equality import equal
 from earlyjoin.predicates.filters import Filter
@@ -46,7 +48,6 @@ _OPERAND = re.compile(
 )
 _SIGN = re.compile("|".join(sorted(_SIGNS, key=len, reverse=True)))
 _WORD = re.compile(r"(and|or)(?=[\s`\"'])", re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _SPACE = re.compile(r"\s*")
 
 
@@ -154,7 +155,7 @@ class _Text:
             raise self._wrong()
         if plain is None:
             return _Operand(found["tick"] or found["quote"], side)
-        if _NUMBER.fullmatch(plain):
+        if NUMBER.fullmatch(plain):
             return _Operand(plain, constant=True)
         for number, name in enumerate(SIDES):
             if plain.startswith(f"{name}.") and len(plain) > len(name) + 1:

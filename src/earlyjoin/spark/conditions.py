@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import reduce, singledispatch
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.types as pt
 
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import UnsupportedError
@@ -23,8 +23,9 @@ from earlyjoin.predicates.equality import BoundEqual
 from earlyjoin.predicates.intervals import BoundOverlaps
 from earlyjoin.predicates.one_sided import BoundOneSided
 from earlyjoin.predicates.rectangles import BoundIntersects
-from earlyjoin.predicates.types import Domain, Kind
+from earlyjoin.predicates.types import Domain, Kind, value_type
 from earlyjoin.spark.bulk import PREFIXES
+from earlyjoin.spark.constants import against_constant, compared
 from earlyjoin.spark.session import functions
 
 At = Callable[[Column], Any]
@@ -53,43 +54,36 @@ def condition_of(predicate: BoundPredicate | BoundResidue, at: At) -> Any:
 
 @condition_of.register
 def _(predicate: BoundEqual, at: At) -> Any:
-    pairs = zip(*predicate.sides, predicate.null_safe, strict=True)
-    return _all([at(left).eqNullSafe(at(right)) if safe else at(left) == at(right) for left, right, safe in pairs])
+    pairs = (_alike(pair, at) for pair in zip(*predicate.sides, strict=True))
+    safe = predicate.null_safe
+    return _all([a.eqNullSafe(b) if null_safe else a == b for (a, b), null_safe in zip(pairs, safe, strict=True)])
+
+
+def _alike(columns: Sequence[Column], at: At) -> list[Any]:
+    """The Columns of what is compared: booleans beside numbers are 0 and 1, which Spark has to be told."""
+    booleans = [pt.is_boolean(value_type(column.type)) for column in columns]
+    cast = len(set(booleans)) > 1
+    return [
+        at(one).cast("int") if cast and boolean else at(one) for one, boolean in zip(columns, booleans, strict=True)
+    ]
 
 
 @condition_of.register
 def _(predicate: BoundComparison, at: At) -> Any:
     left, right = (at(column) for column in predicate.sides)
-    return _compared(left, predicate.op, right)
-
-
-def _compared(left: Any, op: str, right: Any) -> Any:
-    compared: dict[str, Callable[[], Any]] = {
-        "=": lambda: left == right,
-        "<": lambda: left < right,
-        "<=": lambda: left <= right,
-        ">": lambda: left > right,
-        ">=": lambda: left >= right,
-        "<>": lambda: left != right,
-    }
-    return compared[op]()
-
-
-def _literal(value: pa.Scalar) -> Any:
-    """A constant. Moments go as text: a literal of Python's would be taken for one of the session's time zone."""
-    f = functions()
-    if pa.types.is_timestamp(value.type):
-        zone = "timestamp_ntz" if value.type.tz is None else "timestamp"
-        return f.lit(value.cast(pa.string()).as_py()).cast(zone)
-    if pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type):
-        return f.lit(bytearray(value.as_py()))
-    return f.lit(value.as_py())
+    return compared(left, predicate.op, right)
 
 
 @condition_of.register
 def _(predicate: BoundOneSided, at: At) -> Any:
-    column, *others = (at(Column(predicate.side, name, pa.null())) for name in predicate.columns[predicate.side])
-    return _compared(column, predicate.op, _literal(predicate.constant) if not others else others[0])
+    columns = [
+        Column(predicate.side, name, type_)
+        for name, type_ in zip(predicate.columns[predicate.side], predicate.types, strict=True)
+    ]
+    if predicate.constant is None:
+        left, right = _alike(columns, at)
+        return compared(left, predicate.op, right)
+    return against_constant(at(columns[0]), predicate.types[0], predicate.op, predicate.constant)
 
 
 @condition_of.register

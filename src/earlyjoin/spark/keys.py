@@ -82,6 +82,9 @@ def _residue_for_spark(condition: Residue, schemas: Sequence[pa.Schema], frames:
         for side in (LEFT, RIGHT) if condition.side is None else (condition.side,):
             for name in filter(None, (condition.column, condition.other)):
                 _check(frames[side].schema, side, name)
+        if condition.quoted and any(pa.types.is_timestamp(type_) for schema in schemas for type_ in schema.types):
+            # Spark gives all moments in UTC, and reads those without an offset by the clocks of the session.
+            return replace(condition, zone=frames[0].sparkSession.conf.get("spark.sql.session.timeZone"))
     return condition
 
 
@@ -122,13 +125,18 @@ def _digits(type_: pa.DataType) -> tuple[int, int] | None:
 
 def in_spark_types(error: Incomparable, frames: Sequence[Any]) -> UnsupportedError:
     """The same error with the names that Spark has for types."""
-    types = [str(frames[column.side].schema[column.name].dataType.simpleString()) for column in error.columns]
+    types = [spark_type(column, frames) for column in error.columns]
     one, other = (
         f"column {column.name!r} of the {_SIDES[column.side]} input ({type_})"
         for column, type_ in zip(error.columns, types, strict=True)
     )
     advice = f"cast one of them, for example {error.columns[1].name!r} to {types[0]}"
     return UnsupportedError(f"{error.what} cannot compare {one} with {other}: {advice}")
+
+
+def spark_type(column: Column, frames: Sequence[Any]) -> str:
+    """The name that Spark has for the type of a column."""
+    return str(frames[column.side].schema[column.name].dataType.simpleString())
 
 
 def check_comparable(plan: Plan, frames: Sequence[Any]) -> None:

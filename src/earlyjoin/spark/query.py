@@ -21,13 +21,14 @@ from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.one_sided import Unreadable
 from earlyjoin.predicates.types import Incomparable
 from earlyjoin.spark import explaining, sinks
 from earlyjoin.spark.arrow_forms import collectable, restored
 from earlyjoin.spark.case import ignores_case, in_real_case
 from earlyjoin.spark.execution import Execution
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.keys import check_comparable, for_spark, in_spark_types, spark_alone
+from earlyjoin.spark.keys import check_comparable, for_spark, in_spark_types, spark_alone, spark_type
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
 from earlyjoin.spark.targets import Target
@@ -87,6 +88,8 @@ class Query(RunningQuery):
             plan = make_plan(condition, left, right, how=how, suffixes=suffixes, ignore_case=ignore_case)
         except Incomparable as error:
             raise in_spark_types(error, self._given) from None
+        except Unreadable as error:
+            raise error.in_type(spark_type(error.column, self._given)) from None
         if plan.condition.expressions:
             raise UnsupportedError(
                 f"where: {plan.condition.expressions[0]} is an Arrow expression, which Spark cannot evaluate; write it "

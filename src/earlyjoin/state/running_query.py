@@ -44,7 +44,10 @@ class Work(Protocol):
 
 
 class RunningQuery(ABC):
-    """See the module. A subclass makes its work and hands it to ``_begin``."""
+    """A join that is made but not yet run: iterating it gives the joined rows, batch by batch, once.
+
+    A subclass makes its work and hands it to ``_begin``.
+    """
 
     engine: ClassVar[str]
     cancelling_fails: ClassVar[bool] = False

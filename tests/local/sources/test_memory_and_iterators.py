@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from earlyjoin.errors import InputError, SourceError
+import earlyjoin as ej
+from earlyjoin.errors import EarlyJoinError, InputError, SourceError
 from earlyjoin.local.sources import BatchRows, generated, open_source
 
 BATCH = pa.record_batch({"k": [1, 2, 3]})
@@ -154,6 +156,33 @@ def test_iterator_that_breaks_off() -> None:
     assert next(batches).num_rows == 3
     with pytest.raises(SourceError, match="left: broke off with ConnectionResetError: peer went away"):
         next(batches)
+
+
+def test_two_relations_of_one_connection() -> None:
+    connection = duckdb.connect()
+    left, right = (connection.sql(f"SELECT range AS k, range AS {name} FROM range(100000)") for name in "ab")
+    with pytest.raises(InputError, match=r"^right: this DuckDBPyRelation .*\.to_arrow_table\(\).*cursor\(\)"):
+        ej.join(left, right, on="k")
+    assert len(ej.join(left, right.to_arrow_table(), on="k").to_arrow()) == 100_000
+    other = connection.cursor().sql("SELECT range AS k, range AS b FROM range(100000)")
+    assert len(ej.join(left, other, on="k").to_arrow()) == 100_000
+
+
+def test_a_relation_that_fails_names_the_input() -> None:
+    connection = duckdb.connect()
+    for rows, kind in ((3, InputError), (100_000, EarlyJoinError)):
+        bad = f"SELECT CASE WHEN range >= {rows - 1} THEN error('boom') ELSE 'a' END AS k FROM range({rows})"
+        with pytest.raises(kind, match=r"^left: .*boom"):
+            ej.join(connection.sql(bad), pa.table({"k": ["a"]}), on="k").to_arrow()
+
+
+def test_an_iterable_that_cannot_begin() -> None:
+    class Broken:
+        def __iter__(self) -> Iterator[pa.RecordBatch]:
+            raise RuntimeError("no cursor")
+
+    with pytest.raises(InputError, match="left: this Broken cannot be iterated: no cursor"):
+        open_source(Broken(), name="left")
 
 
 def test_iterators_of_something_else() -> None:

@@ -161,3 +161,51 @@ def test_what_is_refused(sales: Path, tmp_path: Path) -> None:
     assert "column 'id' is string, not int64" in message(tmp_path / "types")
     (tmp_path / "none" / "a=1").mkdir(parents=True)
     assert "no data file in any of its partitions" in message(tmp_path / "none")
+
+
+def write_text(root: Path, files: dict[str, str]) -> str:
+    for where, text in files.items():
+        (root / where).parent.mkdir(parents=True, exist_ok=True)
+        (root / where).write_text(text)
+    return str(root)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "values"),
+    [
+        ("id,v\n1,10\n2,20\n", "id,v\n3,\n", [10, 20, None]),
+        ("id,v\n1,1.5\n2,\n", "id,v\n3,7\n", [1.5, None, 7.0]),
+        ("id,v\n1,10\n", "v,id\n7,3\n", [10, 7]),
+        ("id,v\n,\n,\n", "id,v\n3,7\n", [None, None, 7]),
+        ("id,v\n", "id,v\n3,7\n", [7]),
+    ],
+)
+def test_csv_partitions_have_the_types_of_the_first_as_files_of_one_directory(
+    tmp_path: Path, first: str, second: str, values: list[object]
+) -> None:
+    parts = write_text(tmp_path / "parts", {"year=2023/a.csv": first, "year=2024/a.csv": second})
+    flat = write_text(tmp_path / "flat", {"2023.csv": first, "2024.csv": second})
+    found = table_of(open_source(parts, name="left"))
+    assert found["v"].to_pylist() == values
+    assert found.drop_columns("year").equals(table_of(open_source(flat, name="left")))
+    assert table_of(open_source(parts, name="left", columns=["v"])).equals(found.select(["v"]))
+
+
+def test_json_partitions_have_the_types_of_the_first(tmp_path: Path) -> None:
+    parts = {"year=2023/a.jsonl": '{"id": 1, "v": 1.5}\n', "year=2024/a.jsonl": '{"id": 2}\n{"id": 3, "v": 7}\n'}
+    found = table_of(open_source(write_text(tmp_path, parts), name="left"))
+    assert found["v"].to_pylist() == [1.5, None, 7.0]
+    assert found["id"].to_pylist() == [1, 2, 3]
+
+
+def test_a_value_that_does_not_fit_the_types_of_the_first_partition_is_told(tmp_path: Path) -> None:
+    root = write_text(tmp_path, {"year=2023/a.csv": "id,v\n1,10\n", "year=2024/a.csv": "id,v\n3,abc\n"})
+    with pytest.raises(InputError, match=r"2024/a.csv: line 2, column 'v': 'abc' is not a valid int64; .*inferred"):
+        table_of(open_source(root, name="left"))
+    assert table_of(open_source(root, name="left", types={"v": "string"}))["v"].to_pylist() == ["10", "abc"]
+
+
+def test_partitions_with_other_columns_are_refused(tmp_path: Path) -> None:
+    root = write_text(tmp_path, {"year=2023/a.csv": "id,v\n1,10\n", "year=2024/a.csv": "id,w\n3,4\n"})
+    with pytest.raises(InputError, match="column 'v' is missing"):
+        open_source(root, name="left")

@@ -218,7 +218,10 @@ def test_parquet_is_refused(sent: Sent, tmp_path: Path) -> None:
         (arrow(TABLE)[:-100], {}, "the Arrow IPC content is broken"),
         (gzip.compress(CSV, mtime=0)[:-10], {}, "is not a valid compressed file"),
         (CSV, {"types": {"x": "int64"}}, "types: no column 'x'; it has id, s"),
-        (CSV, {"types": {"id": "date32"}}, "record 2, column 'id': CSV conversion error to date32"),
+        (CSV, {"types": {"id": "date32"}}, "is not a valid date32[day]; the type was given in types="),
+        (b"d\nx\n", {"types": {"d": pa.decimal128(5, 2)}}, "record 2, column 'd': 'x' is not a valid decimal128(5, 2)"),
+        (b"d\n1.234\n", {"types": {"d": pa.decimal128(5, 2)}}, "data loss; the type was given in types="),
+        (b"s\ncaf\xe9\n", {"types": {"s": "string"}}, "column 's': the text is not valid UTF-8; save it as UTF-8"),
         (CSV, {"order": "shuffled"}, "a pipe does not take the option 'order'"),
     ],
 )
@@ -232,8 +235,18 @@ def test_what_cannot_be_read(sent: Sent, content: bytes, options: dict[str, obje
         assert words in message(sent(content), **options)
 
 
-def test_a_value_that_does_not_fit_far_behind(sent: Sent) -> None:
-    lines = b"".join(b"%d,xxxxxxxx\n" % n for n in range(200_000))
-    assert "record 200002, column 'id': CSV conversion error to int64: invalid value 'x'" in message(
-        sent(b"id,s\n" + lines + b"x,y\n")
-    )
+def test_a_value_that_does_not_fit_far_behind(sent: Sent, tmp_path: Path) -> None:
+    """With the advice that the same file gets, in the words of either face."""
+    content = b"id,s\n" + b"".join(b"%d,xxxxxxxx\n" % n for n in range(200_000)) + b"x,y\n"
+    file = tmp_path / "same.csv"
+    file.write_bytes(content)
+    errors = []
+    for path in (sent(content), str(file)):
+        with pytest.raises(InputError) as caught:
+            rows(open_source(path, name="left"))
+        errors.append(caught.value)
+    what = "column 'id': 'x' is not a valid int64; the type was inferred from the first rows; "
+    assert f"record 200002, {what}pass types={{'id': 'string'}}" in str(errors[0])
+    assert "--types-left" in (errors[0].command or "")
+    told = [[text.split("column 'id': ")[1] for text in (str(one), one.command or "")] for one in errors]
+    assert told[0] == told[1]

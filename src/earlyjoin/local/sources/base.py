@@ -44,6 +44,8 @@ class Source(ABC):
 
     files: WatchedFiles | None = None
     """The files it comes from, as they were when it was opened."""
+    told: pa.Schema | None = None
+    """All columns, where their types were told from rows: other files of the same input are read with them."""
     untyped: bool = False
     """True when there are no rows, so that columns of type null may become any type."""
 

@@ -38,6 +38,8 @@ class CsvSource(Source):
     """
 
     files: WatchedFiles
+    _unsure = False
+    """Are there no values to tell types by?"""
 
     def __init__(
         self,
@@ -47,7 +49,9 @@ class CsvSource(Source):
         delimiter: str | None = None,
         types: Mapping[str, object] | None = None,
         columns: Sequence[str] | None = None,
+        like: pa.Schema | None = None,
     ) -> None:
+        """``like`` has types that other files of the same input have told: nothing is inferred then."""
         self.name = name
         self._given = parse_types(types)
         delimiter = (
@@ -68,7 +72,9 @@ class CsvSource(Source):
                 raise InputError(unknown_column(column, dialect.header, f"types: {first}"))
         for file, other in self._dialects:
             _same_columns(file, other.header, first, dialect.header)
-        self.schema = project(self._infer(), columns, first)
+        whole = self._infer() if like is None else _as_told(dialect.header, like)
+        self.told = None if self._unsure else whole
+        self.schema = project(whole, columns, first)
         if not any(file.lower().endswith(COMPRESSED) for file in files):
             self.bytes_hint = sum(os.path.getsize(file) for file in files)
 
@@ -120,6 +126,7 @@ class CsvSource(Source):
                     if not all(pa.types.is_null(field.type) or field.name in self._given for field in reader.schema):
                         return nulls_as_text(reader.schema)
                     rows = rows or _has_rows(reader)
+        self._unsure = True
         unknown = pa.string() if rows else pa.null()
         if not rows:
             self.untyped, self.rows_hint = True, 0
@@ -182,6 +189,12 @@ def _same_columns(file: str, header: Sequence[str], first: str, expected: Sequen
     for column in header:
         if column not in expected:
             raise InputError(f"{file}: column {column!r} is new, {first} does not have it")
+
+
+def _as_told(header: Sequence[str], like: pa.Schema) -> pa.Schema:
+    """The types and the order of another file; whoever compares the columns refuses those that one of them lacks."""
+    known = [field for field in like if field.name in header]
+    return pa.schema([*known, *((column, pa.string()) for column in header if column not in like.names)])
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

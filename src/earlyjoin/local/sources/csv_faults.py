@@ -20,6 +20,7 @@ from earlyjoin.local.sources.faults import first_line
 
 _FIELDS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _VALUE = re.compile(r"In CSV column #(\d+): Row #(\d+): ")
+_INVALID = re.compile(r"(?:invalid value|The string) '(.*)'")
 _TOO_LONG = "straddling object"
 
 
@@ -49,14 +50,7 @@ def explain(
             return InputError(
                 f"{file}: line {line}, column {column!r}: the text '{value}' is not valid UTF-8; {AS_UTF8}"
             )
-        wrong = f"{file}: line {line}, column {column!r}: {value!r} is not a valid {types[column]}"
-        if column in given:
-            return InputError(f"{wrong}; the type was given in types=", command=f"{wrong}, the type that was given")
-        inferred = "the type was inferred from the first rows"
-        return InputError(
-            f"{wrong}; {inferred}; pass types={{{column!r}: 'string'}} or another type",
-            command=f"{wrong}; {inferred}; give another with --types-left or --types-right {column}=string",
-        )
+        return _unfit(f"{file}: line {line}", column, f"{value!r} is not a valid {types[column]}", given)
     if _TOO_LONG in message:
         long = _long_record(file, dialect)
         where = "" if long is None else f"line {long} begins "
@@ -64,7 +58,26 @@ def explain(
     return InputError(f"{file}: is not a valid CSV file: {first_line(error)}")
 
 
-def explain_once(name: str, error: BaseException, dialect: Dialect, records_before: int) -> InputError:
+def _unfit(where: str, column: str, what: str, given: Mapping[str, pa.DataType]) -> InputError:
+    """A value that does not fit its column, with what to do about it."""
+    wrong = f"{where}, column {column!r}: {what}"
+    if column in given:
+        return InputError(f"{wrong}; the type was given in types=", command=f"{wrong}, the type that was given")
+    inferred = "the type was inferred from the first rows"
+    return InputError(
+        f"{wrong}; {inferred}; pass types={{{column!r}: 'string'}} or another type",
+        command=f"{wrong}; {inferred}; give another with --types-left or --types-right {column}=string",
+    )
+
+
+def explain_once(
+    name: str,
+    error: BaseException,
+    dialect: Dialect,
+    records_before: int,
+    types: Mapping[str, pa.DataType],
+    given: Mapping[str, pa.DataType],
+) -> InputError:
     """The same for what cannot be read again to find the line: a pipe, read in blocks. Its header is record 1."""
     message = str(error)
     if found := _FIELDS.search(message):
@@ -73,8 +86,13 @@ def explain_once(name: str, error: BaseException, dialect: Dialect, records_befo
         where = f"{name}: record {records_before + record}"
         return InputError(f"{where} has {fields}, the header has {len(dialect.header)}")
     if found := _VALUE.search(message):
-        where = f"{name}: record {records_before + int(found[2])}, column {dialect.header[int(found[1])]!r}"
-        return InputError(f"{where}: {message[found.end() :].splitlines()[0]}")
+        where, column = f"{name}: record {records_before + int(found[2])}", dialect.header[int(found[1])]
+        what = message[found.end() :].splitlines()[0]
+        if "invalid UTF8" in what:
+            return InputError(f"{where}, column {column!r}: the text is not valid UTF-8; {AS_UTF8}")
+        if (value := _INVALID.search(what)) and column in types:
+            what = f"{_short(value[1])!r} is not a valid {types[column]}"
+        return _unfit(where, column, what, given)
     return InputError(f"{name}: is not valid CSV: {first_line(error)}")
 
 

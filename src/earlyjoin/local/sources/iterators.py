@@ -40,7 +40,7 @@ class IteratorSource(Source):
     ) -> None:
         self.name = name
         self._columns = columns
-        self._items = iter(items)
+        self._items = _iterator(items, name)
         self._origin = self._items if origin is None else origin
         self._begun = False
         self._given = schema
@@ -112,12 +112,34 @@ class IteratorSource(Source):
             yield table
 
 
+def _iterator(items: Iterable[Any], name: str) -> Iterator[Any]:
+    try:
+        return iter(items)
+    except (MemoryError, EarlyJoinError):
+        raise
+    except Exception as error:
+        message = f"{name}: this {type(items).__name__} cannot be iterated: {first_line(error)}"
+        raise InputError(message) from error
+
+
+def _advice(error: Exception) -> str:
+    """What to do about an object that cannot give its stream now."""
+    if type(error).__name__ != "ResourceInUseException":
+        return ""
+    return (
+        "; DuckDB has one open result a connection: read one of the inputs into memory first, with .to_arrow_table(), "
+        "or make it on a connection of its own (connection.cursor())"
+    )
+
+
 def from_stream(data: Any, *, name: str, columns: Sequence[str] | None = None) -> IteratorSource:
     """Any object with the Arrow stream protocol; nothing says that it could be asked twice, so it is read once."""
     try:
         reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
         schema = reader.schema
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (MemoryError, EarlyJoinError):
+        raise
+    except Exception as error:  # the object's own code ran, and may fail as it likes
         message = f"{name}: this {type(data).__name__} gives no Arrow stream of batches: {first_line(error)}"
-        raise InputError(message) from error
+        raise InputError(message + _advice(error)) from error
     return IteratorSource(reader, name=name, schema=schema, columns=columns, origin=data)

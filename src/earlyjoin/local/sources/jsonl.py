@@ -45,12 +45,15 @@ class JsonLinesSource(Source):
         name: str,
         types: Mapping[str, object] | None = None,
         columns: Sequence[str] | None = None,
+        like: pa.Schema | None = None,
     ) -> None:
+        """``like`` has the fields that other files of the same input have told: nothing is inferred then."""
         self.name = name
         self._files = list(files)
         self.files = WatchedFiles(files)
         self._given = parse_types(types)
-        self._parser = LineParser(self._infer(), "error")
+        self.told = self._infer() if like is None else like
+        self._parser = LineParser(self.told, "error")
         self.schema = project(self._parser.schema, columns, name)
         if not any(file.lower().endswith(COMPRESSED) for file in self._files):
             self.bytes_hint = sum(os.path.getsize(file) for file in self._files)

@@ -72,14 +72,14 @@ class PartitionedSource(Source):
         if stored:
             options["columns"] = stored
         self._values: list[dict[str, pa.Scalar]] = []
-        self._parts: list[Source] = []
         fields = [_field(column, number, partitions.values(), own, name) for number, column in enumerate(names)]
+        groups: list[list[str]] = []
         for partition, group in groupby(partitions.items(), key=lambda item: item[1]):
-            part = opener([file for file, _ in group], options)
-            self._parts.append(part)
+            groups.append([file for file, _ in group])
             self._values.append(
                 {field.name: _scalar(value, field.type) for (_, value), field in zip(partition, fields, strict=True)}
             )
+        self._parts = _opened(groups, opener, options)
         typed = [part for part in self._parts if not part.untyped]
         of_files = merged([(part.name, part.schema) for part in typed or self._parts], name)
         whole = pa.schema([*(field for field in of_files if field.name not in names), *fields])
@@ -135,6 +135,22 @@ class PartitionedSource(Source):
 def _value_nbytes(partitions: Sequence[Mapping[str, pa.Scalar]], name: str) -> int:
     """Of the longest value of a partition column."""
     return 8 + max(len(str(values[name].as_py())) for values in partitions)
+
+
+def _opened(
+    groups: Sequence[Sequence[str]],
+    opener: Callable[[Sequence[str], Mapping[str, Any]], Source],
+    options: Mapping[str, Any],
+) -> list[Source]:
+    """The files of every partition; types that rows have to tell are those of the first one where they do."""
+    parts: list[Source] = []
+    told: pa.Schema | None = None
+    for files in groups:
+        parts.append(opener(files, options if told is None else {**options, "like": told}))
+        if told is None and parts[-1].told is not None:
+            told = parts[-1].told
+            parts[:-1] = [opener(earlier, {**options, "like": told}) for earlier in groups[: len(parts) - 1]]
+    return parts
 
 
 def _field(column: str, number: int, partitions: Any, given: Mapping[str, pa.DataType], where: str) -> pa.Field:

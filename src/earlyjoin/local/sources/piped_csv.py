@@ -97,6 +97,7 @@ class _Parser:
     def __init__(self, name: str, delimiter: str, given: Mapping[str, pa.DataType]) -> None:
         self._name = name
         self._delimiter = delimiter
+        self._given = given
         self._types = dict(given)
         self._before = 1  # records, of which the header is the first
         self.header: Sequence[str] = ()
@@ -105,7 +106,7 @@ class _Parser:
         """The columns, from the first block."""
         schema = plain(self._parsed(block).schema)
         for field in schema:
-            if pa.types.is_binary(field.type) and field.name not in self._types:
+            if pa.types.is_binary(field.type) and field.name not in self._given:
                 raise InputError(f"{self._name}: column {field.name!r}: its text is not valid UTF-8; {AS_UTF8}")
         schema = nulls_as_text(schema)
         self._types = {field.name: field.type for field in schema}
@@ -139,4 +140,4 @@ class _Parser:
             )
         except pa.ArrowInvalid as error:
             dialect = Dialect(self._delimiter, tuple(self.header))
-            raise explain_once(self._name, error, dialect, self._before) from error
+            raise explain_once(self._name, error, dialect, self._before, self._types, self._given) from error
