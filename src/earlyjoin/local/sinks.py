@@ -83,7 +83,10 @@ class Sink:
             self._open = False
             # The file is going away: what it failed to write is of no interest.
             with contextlib.suppress(OSError, pa.ArrowException):
-                self._close()
+                if self._writer is not None:
+                    self._writer.abandon()
+                elif self._stream is not None:
+                    self._stream.close()
             self._hidden.unlink(missing_ok=True)
             self._give_up()
 
