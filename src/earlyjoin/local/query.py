@@ -140,6 +140,7 @@ class Query(RunningQuery):
         (where that exists and ``overwrite`` is not given, as ``NAME.partial-2.EXT``, and so on); after an error nothing
         is left. If either name is an input, or would become a part of one, that is an error.
         """
+        self._check_untaken()
         sink = open_sink(path, self.schema, overwrite=overwrite, format=format, inputs=self.sources)
         written = 0
         try:
