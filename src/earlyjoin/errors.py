@@ -36,6 +36,10 @@ class SinkError(EarlyJoinError):
     """The output could not be written."""
 
 
+class SpillClosed(EarlyJoinError):
+    """The query has ended and its spill directory is gone: for a reader that is the end, too."""
+
+
 class DamagedFile(EarlyJoinError):
     """A spill file, or a file of a saved state, is not as it was written: the message names it."""
 

@@ -237,3 +237,19 @@ def test_advice_has_the_words_of_the_command_line(
     unknown = tmp_path / "unknown.xyz"
     unknown.write_text("id\n1\n")
     assert "Or give --format-right" in refused(capsys, people, unknown, "--on", "id")
+
+
+@pytest.mark.parametrize("format_", ["parquet", "arrow"])
+def test_a_join_that_failed_leaves_nothing_that_looks_complete(tmp_path: Path, format_: str) -> None:
+    """The first file is joined before the error in the second one; rows are held back for a row group as well."""
+    for name, last in (("a.csv", ""), ("b.csv", "1,2,3\n")):
+        (tmp_path / name).write_text("k,n\n" + "".join(f"{n},{n}\n" for n in range(100_000)) + last)
+    pq.write_table(pa.table({"k": range(100_000)}), tmp_path / "right.parquet")
+    options = ("--on", "k", "--engine", "local", "--output-format", format_, "-o", "-")
+    done = finished("join", tmp_path / "[ab].csv", tmp_path / "right.parquet", *options)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, "nobody complains of what was abandoned"
+    assert len(done.stdout) > 100_000, "rows came before the error"
+    out = pa.BufferReader(done.stdout)
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(out) if format_ == "parquet" else pa.ipc.open_stream(out).read_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import threading
@@ -236,3 +237,39 @@ def test_html_is_escaped_and_small() -> None:
     for text in (ej.join(wide, wide, on=list(wide.column_names))._repr_html_(), repr(ej.join(wide, wide, on="c0"))):
         assert len(text) < 5000
     assert "and 288 more" in ej.join(wide, wide, on=list(wide.column_names))._repr_html_()
+
+
+OTHERS: dict[str, Callable[[ej.Query], Any]] = {
+    "stream": lambda query: pa.RecordBatchReader.from_stream(query).read_all(),
+    "iteration": lambda query: list(query),
+    "limited": lambda query: list(query.limited(1)),
+    "to_arrow": lambda query: query.to_arrow(),
+    "begun before": lambda query: None,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_two_takers_do_not_share_the_rows(other: str, tmp_path: Path) -> None:
+    query = ej.join(MANY, MANY, on="k", batch_rows=50)
+    begun = iter(query)
+    some = next(begun).num_rows
+    first, second = (pa.RecordBatchReader.from_stream(query) for _ in range(2))
+    taken = first.read_next_batch().num_rows
+    with pytest.raises((ej.InputError, pa.ArrowInvalid), match="rows of this query were taken already, by an Arrow"):
+        next(begun) if other == "begun before" else OTHERS[other](query)
+    with pytest.raises(ej.InputError, match="taken already"):
+        query.write(tmp_path / "out.csv")
+    assert query.head(5).num_rows == 5
+    assert some + taken + len(first.read_all()) == 5000 * 100
+    with pytest.raises(pa.ArrowInvalid, match="given out already"):
+        second.read_all()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_self_join_of_one_query_is_right_or_an_error() -> None:
+    query = ej.join(MANY, MANY.select(["k"]).slice(0, 50), on="k", batch_rows=50)
+    assert query.state is State.NEW
+    found = None
+    with contextlib.suppress(duckdb.Error):
+        found = duckdb.sql("SELECT count(*), sum(b.n) FROM query a JOIN query b USING (k) WHERE a.n < 10").fetchall()
+    assert found in (None, [(1000, sum(n for n in range(5000) if n % 50 < 10))])

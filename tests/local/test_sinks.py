@@ -172,3 +172,37 @@ def test_no_room_on_the_device(tmp_path: Path, suffix: str) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("spelling", ["same", "symlink", "hard link"])
+def test_an_interruption_would_not_overwrite_an_input(tmp_path: Path, spelling: str, overwrite: bool) -> None:
+    path = tmp_path / "out.partial.parquet" if spelling == "same" else tmp_path / "in.parquet"
+    pq.write_table(TABLE, path)
+    if spelling == "symlink":
+        (tmp_path / "out.partial.parquet").symlink_to(path)
+    elif spelling == "hard link":
+        (tmp_path / "out.partial.parquet").hardlink_to(path)
+    with pytest.raises(InputError, match=r"out.partial.parquet', where an interruption .* is the input .*name another"):
+        join(str(path), TABLE, on="k").write(tmp_path / "out.parquet", overwrite=overwrite)
+    assert pq.read_table(path).equals(TABLE)
+
+
+def test_partial_rows_do_not_become_a_part_of_an_input(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "p.partial.parquet")
+    with pytest.raises(InputError, match=r"where an interruption .* would become a part of the input"):
+        join(str(tmp_path / "*.partial.parquet"), TABLE, on="k").write(tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_partial_rows_replace_a_file_only_with_permission(tmp_path: Path, overwrite: bool) -> None:
+    taken = tmp_path / "out.partial.csv"
+    taken.write_text("mine")
+    (tmp_path / "out.partial-2.csv").mkdir()
+    sink = open_sink(tmp_path / "out.csv", BATCH.schema, overwrite=overwrite)
+    sink.write(BATCH)
+    kept = sink.keep_partial()
+    assert kept.name == ("out.partial.csv" if overwrite else "out.partial-3.csv")
+    assert pyarrow.csv.read_csv(kept).equals(TABLE)
+    assert overwrite or taken.read_text() == "mine"
+    assert list(tmp_path.glob(".*")) == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from earlyjoin.errors import EarlyJoinError, InputError
+from earlyjoin.errors import EarlyJoinError, InputError, SpillClosed
 from earlyjoin.state import spill
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.runs import RunWriter
@@ -89,7 +91,6 @@ def test_a_run_without_rows(tmp_path: Path) -> None:
 def test_the_directory_is_made_when_it_is_needed_and_private(tmp_path: Path) -> None:
     directory = SpillDirectory(tmp_path)
     assert directories(tmp_path) == []
-    directory.close()
     first, second = directory.new_path(".a"), directory.new_path(".b")
     assert first != second
     assert first.parent == second.parent == directory.path == directories(tmp_path)[0]
@@ -97,6 +98,42 @@ def test_the_directory_is_made_when_it_is_needed_and_private(tmp_path: Path) -> 
     directory.close()
     directory.close()
     assert directories(tmp_path) == []
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_it_does_not_come_back_after_closing(tmp_path: Path, used: bool) -> None:
+    directory = SpillDirectory(tmp_path)
+    if used:
+        directory.new_path(".a").write_bytes(b"data")
+    assert not directory.closed
+    directory.close()
+    assert directory.closed
+    with pytest.raises(SpillClosed, match="is gone, because the query has ended"):
+        directory.new_path(".b")
+    with pytest.raises(SpillClosed):
+        assert directory.path
+    assert directories(tmp_path) == []
+
+
+def test_closing_while_others_ask_for_paths(tmp_path: Path) -> None:
+    for _ in range(20):
+        directory = SpillDirectory(tmp_path)
+        begun = threading.Barrier(3)
+
+        def spilling(directory: SpillDirectory = directory, begun: threading.Barrier = begun) -> None:
+            begun.wait()
+            with contextlib.suppress(SpillClosed, FileNotFoundError):
+                for _ in range(5000):
+                    directory.new_path(".a").write_bytes(b"data")
+
+        threads = [threading.Thread(target=spilling) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        directory.close()
+        for thread in threads:
+            thread.join()
+        assert directories(tmp_path) == []
 
 
 def test_closed_on_the_way_out_of_an_exception(tmp_path: Path) -> None:
@@ -194,8 +231,8 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next_sweep(
     assert len(removed) == 1
     assert directory._lock is not None
     os.close(directory._lock)  # as the system does when the process dies
-    directory._lock, path, directory._path = None, directory.path, None
-    assert sweep(tmp_path) == [path]
+    directory._lock = directory._path = None
+    assert sweep(tmp_path) == [runs[0].parent]
     assert directories(tmp_path) == []
 
 

@@ -66,7 +66,8 @@ texts and dates are in single quotes: --where "right.day>='2024-02-29'". Such a
 condition says which rows match; an outer join keeps those that do not.
 
 Ctrl-C, SIGTERM or a closed terminal end the join and keep what was found as
-NAME.partial.EXT beside the output; a second Ctrl-C aborts at once and keeps nothing.
+NAME.partial.EXT beside the output (NAME.partial-2.EXT where that is there already
+and --overwrite is not given); a second Ctrl-C aborts at once and keeps nothing.
 What a killed process left is removed by the next one that writes or spills there.
 A directory that Spark writes by itself is there when it is complete: Ctrl-C keeps
 nothing of it, and what it was to replace stays."""

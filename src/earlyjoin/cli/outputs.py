@@ -7,6 +7,7 @@ became of the rows.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -142,6 +143,7 @@ class StandardOutput(Output):
             if format in _BINARY and sys.stdout.isatty():
                 raise InputError(f"{format} is for programs, not for a terminal: use a pipe, or -o FILE")
             self._writer = open_writer(format, pa.PythonFile(_Unclosed(), mode="w"), schema, read_at_once=True)
+        self._open = True
 
     @property
     def shows(self) -> bool:
@@ -152,14 +154,24 @@ class StandardOutput(Output):
             self._writer.write(batch)
 
     def finish(self) -> str:
-        with standard_output():
-            self._writer.close()
+        self._close()
         return super().finish()
 
     def keep_partial(self) -> str:
+        self._close()
+        return f"{_count(self.rows)} printed"
+
+    def abort(self) -> None:
+        if self._open:
+            self._open = False
+            # What went wrong has its own message; that of a closed output would hide it.
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.abandon()
+
+    def _close(self) -> None:
         with standard_output():
             self._writer.close()
-        return f"{_count(self.rows)} printed"
+        self._open = False
 
 
 class _Unclosed(io.RawIOBase):

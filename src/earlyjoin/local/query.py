@@ -136,9 +136,11 @@ class Query(RunningQuery):
         """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
 
         ``format`` ("parquet", "csv", "arrow", "json") is for names that do not tell it. The file appears under its name
-        only when it is complete. Interrupted by the keyboard, what was found is kept beside it as ``NAME.partial.EXT``;
-        after an error nothing is left. A file that is an input, or would become a part of one, is refused.
+        only when it is complete. Interrupted by the keyboard, what was found is kept beside it as ``NAME.partial.EXT``
+        (where that exists and ``overwrite`` is not given, as ``NAME.partial-2.EXT``, and so on); after an error nothing
+        is left. If either name is an input, or would become a part of one, that is an error.
         """
+        self._check_untaken()
         sink = open_sink(path, self.schema, overwrite=overwrite, format=format, inputs=self.sources)
         written = 0
         try:

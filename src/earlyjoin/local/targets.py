@@ -22,15 +22,20 @@ def check_target(
     format: str | None = None,
     inputs: Sequence[Source] = (),
 ) -> tuple[Path, str]:
-    """The target and its format; refuses one that cannot be written, and one that is an input."""
+    """The target and its format; refuses one that cannot be written, and one that is an input.
+
+    So is one whose rows would replace an input after an interruption.
+    """
     target = Path(path)
     if target.is_dir():
         raise InputError(f"output {str(target)!r} is a directory; name a file in it")
     format = _format(target, format)
     if not target.parent.is_dir():
         raise InputError(f"directory {str(target.parent)!r} does not exist; create it or name another output")
+    partial = partial_path(target)
     for source in inputs:
-        _refuse_input(target, source)
+        _refuse_input(target, f"output {str(target)!r}", source)
+        _refuse_input(partial, f"{str(partial)!r}, where an interruption leaves the rows found so far,", source)
     if target.exists() and not target.is_file():
         raise InputError(
             f"output {str(target)!r} is no regular file and cannot be replaced by one",
@@ -42,6 +47,12 @@ def check_target(
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError(f"directory {str(target.parent)!r} cannot be written into; name another output")
     return target, format
+
+
+def partial_path(target: Path, number: int = 1) -> Path:
+    """Where rows are kept that were found before an interruption; other numbers are for when that name is taken."""
+    what = "partial" if number == 1 else f"partial-{number}"
+    return target.with_name(f"{target.stem}.{what}{target.suffix}")
 
 
 def refuse_same_file(found: os.stat_result, what: str, source: Source) -> None:
@@ -65,8 +76,7 @@ def _format(target: Path, given: str | None) -> str:
     return format
 
 
-def _refuse_input(target: Path, source: Source) -> None:
-    what = f"output {str(target)!r}"
+def _refuse_input(target: Path, what: str, source: Source) -> None:
     try:
         found = os.stat(target)
     except OSError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 from abc import ABC, abstractmethod
 from typing import Any
@@ -25,13 +26,16 @@ SUFFIXES = {
 
 FORMATS = ("parquet", "csv", "arrow", "json")
 
+_BEGINNING_OF_MESSAGE = b"\xff\xff\xff\xff\x08\x00\x00\x00"
+"""Says that eight bytes of metadata follow."""
+
 GROUP_BYTES = 8 << 20
 GROUP_ROWS = 1 << 16
 """Either is enough for a row group of a Parquet file. The bytes are held beside the memory of the join."""
 
 
 class Writer(ABC):
-    """Puts batches onto a stream, which it leaves open."""
+    """Puts batches onto a stream, which ``close`` leaves open and ``abandon`` does not."""
 
     def __init__(self, stream: Any, schema: pa.Schema) -> None:
         self.stream = stream
@@ -44,6 +48,10 @@ class Writer(ABC):
     @abstractmethod
     def close(self) -> None:
         """Write what belongs at the end."""
+
+    def abandon(self) -> None:
+        """Write nothing more, not even what belongs at the end: a result that failed must not look complete."""
+        self.stream.close()
 
 
 class ParquetRows(Writer):
@@ -74,6 +82,12 @@ class ParquetRows(Writer):
             self._write_group()
         finally:
             self._writer.close()
+
+    def abandon(self) -> None:
+        self._held, self._held_bytes, self._held_rows = [], 0, 0
+        # Whoever collects the writer would have it write the end; from now on that fails, and without a word.
+        super().abandon()
+        self._writer.is_open = False
 
     def _write_group(self) -> None:
         held, rows = self._held, self._held_rows
@@ -121,6 +135,12 @@ class ArrowStream(ArrowFile):
     """Arrow IPC, the stream format: it can be read while it is written."""
 
     _open = staticmethod(pa.ipc.new_stream)
+
+    def abandon(self) -> None:
+        """Break off inside a message: readers take a stream that ends between two of them for complete."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self.stream.write(_BEGINNING_OF_MESSAGE)
+        super().abandon()
 
 
 class JsonLines(Writer):

@@ -236,6 +236,7 @@ class Query(RunningQuery):
         """Like iterating, but stops the query once so many rows were given out; Spark is asked for no more."""
         if rows is not None:
             rows = count_of(rows, "limited")
+        self._check_untaken()
         if rows is not None and not self._execution.bulk_started:
             shown = sum(batch.num_rows for batch in self._shown)
             self._execution.limit = self._watch.rows - shown + rows
@@ -293,7 +294,7 @@ class Query(RunningQuery):
 
     def _check_writable(self) -> None:
         """Rows of the bulk that were given out cannot be left out again."""
-        self._check_open()
+        self._check_untaken()
         if self._taken and self._execution.bulk_started:
             raise InputError("rows of the bulk were taken already: make the query again to write it, or use to_arrow()")
 

@@ -62,6 +62,8 @@ class RunningQuery(ABC):
         self._stepping = threading.Lock()
         self._given_out = False
         """Has somebody taken the rows to their end?"""
+        self._stream: object | None = None
+        """The Arrow stream that has taken rows: nobody else gets any from then on."""
 
     def _begin(self, work: Work) -> None:
         self._work = work
@@ -113,10 +115,14 @@ class RunningQuery(ABC):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The result as it is found. Iterating again goes on where the last iteration stopped.
 
-        Rows are given out once: when all were, or after ``stop``, iterating again is an error.
+        Rows are given out once: when all were, after ``stop``, or when an Arrow stream has begun to take them,
+        iterating again is an error.
         """
-        self._check_open()
-        while (batch := self._next()) is not None:
+        return self._batches()
+
+    def _batches(self, stream: object | None = None) -> Iterator[pa.RecordBatch]:
+        self._check_untaken(stream)
+        while (batch := self._next(stream=stream)) is not None:
             yield batch
         self._given_out = True
 
@@ -125,7 +131,7 @@ class RunningQuery(ABC):
         rows = count_of(rows, "head")
         self._check_open()
         taken: list[pa.RecordBatch] = []
-        while sum(batch.num_rows for batch in taken) < rows and (batch := self._next()) is not None:
+        while sum(batch.num_rows for batch in taken) < rows and (batch := self._next(stream=self._stream)) is not None:
             taken.append(batch)
         self._shown = taken + self._shown
         return pa.Table.from_batches(taken, schema=self.schema).slice(0, rows)
@@ -149,8 +155,9 @@ class RunningQuery(ABC):
         """The result as an Arrow stream, for whatever reads such: DuckDB, Polars, ``pyarrow.table(query)``.
 
         Batches are joined when they are asked for. An error on the way is one for whoever reads. A stream that is
-        dropped after its first batch and before its last ends the query. Rows come cast to a ``requested_schema`` of
-        the same columns; any other is refused.
+        dropped after its first batch and before its last ends the query. Of several streams the first that is read gets
+        the rows, and reading another is an error, as in a self join of one query. Rows come cast to a
+        ``requested_schema`` of the same columns; any other is refused.
         """
         self._check_open()
         reader = pa.RecordBatchReader.from_batches(self.schema, self._streamed())
@@ -165,8 +172,12 @@ class RunningQuery(ABC):
             ) from error
 
     def _streamed(self) -> Generator[pa.RecordBatch]:
+        stream = object()
+        with self._stepping:
+            self._check_untaken(stream)
+            self._stream = stream
         try:
-            yield from self
+            yield from self._batches(stream)
         finally:
             self.close()
 
@@ -178,7 +189,7 @@ class RunningQuery(ABC):
 
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """Like iterating, but stops the query once so many rows were given out."""
-        self._check_open()
+        self._check_untaken()
         left = None if rows is None else count_of(rows, "limited")
         try:
             while left is None or left > 0:
@@ -190,7 +201,9 @@ class RunningQuery(ABC):
                     left -= batch.num_rows
                 yield batch
         finally:
-            if rows is not None:  # also when it is left before: the last batch may have been cut off
+            if (
+                rows is not None and self._stream is None
+            ):  # also when it is left before: the last batch may have been cut off
                 self.stop()
 
     def interrupt(self) -> None:
@@ -245,9 +258,20 @@ class RunningQuery(ABC):
             }.get(self.state, "the query was stopped and gives no more rows; make it again to have all of them")
         )
 
-    def _next(self, most: int | None = None) -> pa.RecordBatch | None:
+    def _check_untaken(self, stream: object | None = None) -> None:
+        """Refuse to share the rows with a stream that takes them, unless it is that stream who asks."""
+        self._check_open()
+        if self._stream is not None and self._stream is not stream:
+            raise InputError(
+                "rows of this query were taken already, by an Arrow stream that is being read; "
+                "make the query again to have them once more, or keep them with to_arrow()"
+            )
+
+    def _next(self, most: int | None = None, *, stream: object | None = None) -> pa.RecordBatch | None:
         """The next batch: one that was only shown, or a new one, cut to ``most`` rows; None when there is no more."""
         with self._stepping:
+            if self._stream is not stream:
+                self._check_untaken(stream)
             if self._shown:
                 return self._shown.pop(0).slice(0, most)
             return self._step(most) if self.state in (State.NEW, State.RUNNING) else None

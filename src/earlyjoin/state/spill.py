@@ -16,11 +16,13 @@ import tempfile
 import threading
 from pathlib import Path
 
-from earlyjoin.errors import InputError
+from earlyjoin.errors import InputError, SpillClosed
 from earlyjoin.state.owned_files import is_held
 
 _PREFIX = "earlyjoin-"
 _LOCK = "lock"
+_REMOVALS = 3
+"""A reader that was given a path before may put its file there while the directory is being removed."""
 
 
 class SpillDirectory:
@@ -35,34 +37,58 @@ class SpillDirectory:
         self._lock: int | None = None
         self._owner = os.getpid()
         self._runs = 0
-        self._naming = threading.Lock()  # readers of inputs put files here too
+        self._closed = False
+        # Readers of inputs put files here too, and may outlive the query; who collects garbage may close it meanwhile.
+        self._changing = threading.RLock()
 
     @property
     def path(self) -> Path:
-        """The directory; made when it is first needed, so that a join that never spills leaves no trace."""
-        if self._path is None:
-            try:
-                self._path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=self.root))
-                fresh = self._path / "fresh"
-                self._lock = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o600)
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
-                fresh.rename(self._path / _LOCK)  # visible only once it is held, so no sweep can come in between
-            except OSError as error:
-                self.close()
-                raise InputError(
-                    f"cannot spill to {str(self.root)!r}: {error.strerror}; name another directory"
-                ) from error
-            atexit.register(self.close)
-        return self._path
+        """The directory; made when it is first needed, so that a join that never spills leaves no trace.
+
+        After ``close`` there is none: :class:`~earlyjoin.errors.SpillClosed`.
+        """
+        with self._changing:
+            if self._closed:
+                raise SpillClosed(f"the spill directory below {str(self.root)!r} is gone, because the query has ended")
+            if self._path is None:
+                try:
+                    self._path = self._make()
+                except OSError as error:
+                    self._give_up()
+                    raise InputError(
+                        f"cannot spill to {str(self.root)!r}: {error.strerror}; name another directory"
+                    ) from error
+                atexit.register(self.close)
+            return self._path
+
+    @property
+    def closed(self) -> bool:
+        """Is it gone for good?"""
+        return self._closed
 
     def new_path(self, suffix: str) -> Path:
-        """A path for a new file."""
-        with self._naming:
+        """A path for a new file; see ``path``."""
+        with self._changing:
             self._runs += 1
             return self.path / f"run-{self._runs:06d}{suffix}"
 
     def close(self) -> None:
-        """Remove the directory and everything in it; in a forked child, leave it to the parent."""
+        """Remove the directory and all in it, for good; in a forked child, leave it to the parent. Idempotent."""
+        # In a child, whoever held the lock when it was forked never lets go of it.
+        with self._changing if os.getpid() == self._owner else contextlib.nullcontext():
+            self._closed = True
+            self._give_up()
+        atexit.unregister(self.close)
+
+    def _make(self) -> Path:
+        path = self._path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=self.root))
+        fresh = path / "fresh"
+        self._lock = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        fresh.rename(path / _LOCK)  # visible only once it is held, so no sweep can come in between
+        return path
+
+    def _give_up(self) -> None:
         if self._path is not None:
             if os.getpid() == self._owner:
                 _remove(self._path)
@@ -70,7 +96,6 @@ class SpillDirectory:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-        atexit.unregister(self.close)
 
     def __enter__(self) -> SpillDirectory:
         return self
@@ -97,4 +122,7 @@ def _remove(path: Path) -> None:
         for entry in path.iterdir():
             if entry.name != _LOCK:
                 entry.unlink()
-    shutil.rmtree(path, ignore_errors=True)
+    for _ in range(_REMOVALS):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return

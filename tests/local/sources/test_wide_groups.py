@@ -87,3 +87,16 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(bytes(path.stat().st_size))
         with pytest.raises(DamagedFile, match="columns' is damaged"):
             list(batches)
+
+
+@pytest.mark.parametrize("closed_after", [0, 1])
+def test_a_reader_that_outlives_the_query_ends_and_leaves_nothing(tmp_path: Path, closed_after: int) -> None:
+    wide(tmp_path / "a.parquet")
+    (tmp_path / "spill").mkdir()
+    spill = SpillDirectory(tmp_path / "spill")
+    batches = open_source(tmp_path / "a.parquet", name="left").batches(BatchRows(first=300, most=700, spill=spill))
+    for _ in range(closed_after):
+        next(batches)
+    spill.close()
+    assert sum(1 for _ in batches) <= 2
+    assert list((tmp_path / "spill").iterdir()) == []

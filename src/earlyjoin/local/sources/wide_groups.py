@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from earlyjoin.errors import SpillClosed
 from earlyjoin.state.checked_files import BlockReader, BlockWriter
 from earlyjoin.state.runs import PageFormat
 from earlyjoin.state.spill import SpillDirectory
@@ -78,22 +79,25 @@ class WideGroup:
         if early:
             yield self._first_page()
         if self._pages > early:
-            path = spill.new_path(".columns")
             try:
-                yield from self._through_file(path, int(early))
+                path = spill.new_path(".columns")
+            except SpillClosed:  # so has the query, and nobody waits for rows
+                return
+            try:
+                yield from self._through_file(path, int(early), spill)
             finally:
                 path.unlink(missing_ok=True)
 
     def _first_page(self) -> pa.RecordBatch:
         return _beside([next(self._batches(part, self._page_rows)) for part in self._parts])
 
-    def _through_file(self, path: Path, first: int) -> Iterator[pa.RecordBatch]:
+    def _through_file(self, path: Path, first: int, spill: SpillDirectory) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(path)
         formats = []
         try:
             for part in self._parts:
                 formats.append(self._write(part, writer, first))
-                if not path.exists():  # the query has ended, and its directory with it
+                if spill.closed:
                     return
         finally:
             writer.close()
