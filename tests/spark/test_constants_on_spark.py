@@ -120,3 +120,14 @@ def test_keys_that_are_booleans_and_numbers(spark: Any, how: Any, type_: pa.Data
     found = [row.asDict() for row in query.to_df().collect()]
     assert sorted(map(repr, found)) == sorted(map(repr, local))
     assert len(ej.join(*frames, left_on="k", right_on="n", how=how).to_arrow()) == len(local)
+
+
+@pytest.mark.parametrize("how", ["inner", "full", "right"])
+def test_a_shared_key_of_booleans_and_numbers(spark: Any, how: Any) -> None:
+    tables = pa.table({"k": [True, None], "a": [0, 1]}), pa.table({"k": [1, 2, None], "b": [0, 1, 2]})
+    for sides in (tables, tables[::-1]):
+        local = ej.join(*sides, on="k", how=how).to_arrow()
+        query = ej.join(*(spark.createDataFrame(one) for one in sides), on="k", how=how)
+        found = query.to_df().toArrow()
+        assert found.schema.types == local.schema.types == query.schema.types
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, local.to_pylist()))

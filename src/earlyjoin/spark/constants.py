@@ -22,6 +22,7 @@ from earlyjoin.spark.session import functions
 
 _MOST = 10**38
 _MOST_INTEGER = 2**63
+"""Beside integers Spark takes a comparison with more for true, even where the value is null."""
 _A_SECOND = 10**6
 """Ticks of all of Spark's moments."""
 
