@@ -36,8 +36,24 @@ def same_on_both(spark: Any, values: pa.Array, conditions: Sequence[str]) -> Non
 
 
 def test_decimals_with_more_digits_than_the_column(spark: Any) -> None:
-    values = [Decimal("1.1"), Decimal("1.1000000001"), Decimal("-1.1"), None, Decimal(10**27)]
-    constants = ("1.10000000000000000000000000000000001", "-1.10000000000000000000000000000000001", "1e30", "-1e60")
+    values = [
+        Decimal("1.1"),
+        Decimal("1.1000000001"),
+        Decimal("-1.1"),
+        Decimal(0),
+        Decimal("1e-10"),
+        None,
+        Decimal(10**27),
+    ]
+    constants = (
+        "1.10000000000000000000000000000000001",
+        "-1.10000000000000000000000000000000001",
+        "1e30",
+        "-1e60",
+        "0",
+        "1e-10",
+        "1e28",
+    )
     where = [f"c {sign} {constant}" for sign in SIGNS for constant in constants]
     same_on_both(spark, pa.array(values, pa.decimal128(38, 10)), where)
 
@@ -84,6 +100,12 @@ def test_moments_finer_than_a_microsecond(spark: Any, kind: str) -> None:
         where = f"c {sign} '2024-01-01 00:00:00.0000015'"
         local = joined(with_key(pa.array(moments, pa.timestamp("us"))), where, pa.table({"k": [1]}))
         assert joined(frame, where, keys) == local
+
+
+def test_days_beside_moments(spark: Any) -> None:
+    days = pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2), None])
+    moments = ("2024-01-02", "2024-01-01 12:00:00", "2024-01-01 00:00:00.000000001")
+    same_on_both(spark, days, [f"c {sign} '{moment}'" for sign in SIGNS for moment in moments])
 
 
 def test_durations(spark: Any) -> None:
