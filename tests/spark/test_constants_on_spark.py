@@ -36,8 +36,24 @@ def same_on_both(spark: Any, values: pa.Array, conditions: Sequence[str]) -> Non
 
 
 def test_decimals_with_more_digits_than_the_column(spark: Any) -> None:
-    values = [Decimal("1.1"), Decimal("1.1000000001"), Decimal("-1.1"), None, Decimal(10**27)]
-    constants = ("1.10000000000000000000000000000000001", "-1.10000000000000000000000000000000001", "1e30", "-1e60")
+    values = [
+        Decimal("1.1"),
+        Decimal("1.1000000001"),
+        Decimal("-1.1"),
+        Decimal(0),
+        Decimal("1e-10"),
+        None,
+        Decimal(10**27),
+    ]
+    constants = (
+        "1.10000000000000000000000000000000001",
+        "-1.10000000000000000000000000000000001",
+        "1e30",
+        "-1e60",
+        "0",
+        "1e-10",
+        "1e28",
+    )
     where = [f"c {sign} {constant}" for sign in SIGNS for constant in constants]
     same_on_both(spark, pa.array(values, pa.decimal128(38, 10)), where)
 
@@ -86,6 +102,12 @@ def test_moments_finer_than_a_microsecond(spark: Any, kind: str) -> None:
         assert joined(frame, where, keys) == local
 
 
+def test_days_beside_moments(spark: Any) -> None:
+    days = pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2), None])
+    moments = ("2024-01-02", "2024-01-01 12:00:00", "2024-01-01 00:00:00.000000001")
+    same_on_both(spark, days, [f"c {sign} '{moment}'" for sign in SIGNS for moment in moments])
+
+
 def test_durations(spark: Any) -> None:
     lengths = [dt.timedelta(seconds=n) for n in (-5, 4, 5, 6)]
     where = [f"c {sign} {text}" for sign in SIGNS for text in ("'5s'", "'-5s'", "'5 s 1ns'")]
@@ -120,3 +142,14 @@ def test_keys_that_are_booleans_and_numbers(spark: Any, how: Any, type_: pa.Data
     found = [row.asDict() for row in query.to_df().collect()]
     assert sorted(map(repr, found)) == sorted(map(repr, local))
     assert len(ej.join(*frames, left_on="k", right_on="n", how=how).to_arrow()) == len(local)
+
+
+@pytest.mark.parametrize("how", ["inner", "full", "right"])
+def test_a_shared_key_of_booleans_and_numbers(spark: Any, how: Any) -> None:
+    tables = pa.table({"k": [True, None], "a": [0, 1]}), pa.table({"k": [1, 2, None], "b": [0, 1, 2]})
+    for sides in (tables, tables[::-1]):
+        local = ej.join(*sides, on="k", how=how).to_arrow()
+        query = ej.join(*(spark.createDataFrame(one) for one in sides), on="k", how=how)
+        found = query.to_df().toArrow()
+        assert found.schema.types == local.schema.types == query.schema.types
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, local.to_pylist()))

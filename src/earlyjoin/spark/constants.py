@@ -22,6 +22,7 @@ from earlyjoin.spark.session import functions
 
 _MOST = 10**38
 _MOST_INTEGER = 2**63
+"""Beside integers Spark takes a comparison with more for true, even where the value is null."""
 _A_SECOND = 10**6
 """Ticks of all of Spark's moments."""
 
@@ -75,13 +76,14 @@ def _places(type_: pa.DataType, constant: pa.Scalar) -> Fraction | None:
 
 
 def _at_places(number: int, type_: pa.DataType, given: pa.DataType) -> Any:
-    """So many units of the column's last place. Moments go as text: Python's would be ones of the session's zone."""
+    """So many units of the column's last place; as text where Python's value would get another type or zone."""
     f = functions()
     if pt.is_integer(type_):
         return f.lit(number)
     if pt.is_decimal(type_):
-        digits = tuple(map(int, str(abs(number))))
-        return f.lit(Decimal((number < 0, digits, -type_.scale)))
+        digits = str(abs(number))
+        text = format(Decimal((number < 0, tuple(map(int, digits)), -type_.scale)), "f")
+        return f.lit(text).cast(f"decimal({max(type_.precision, len(digits))},{type_.scale})")
     if pt.is_duration(given):
         return f.lit(timedelta(microseconds=number))
     if pt.is_timestamp(given) and given.tz is not None:

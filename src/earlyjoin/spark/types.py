@@ -44,7 +44,9 @@ def arrow_schema(dataframe: Any, side: int) -> pa.Schema:
 def output_frame(plan: Plan, rows: Any) -> Any:
     """Joined rows with columns by position, as the user sees them: names, one column for shared keys."""
     # As texts: a Column is put together by several calls to Java.
-    return rows.selectExpr(*(f"{_value(column)} AS {quoted(column.field.name)}" for column in plan.output.columns))
+    return rows.selectExpr(
+        *(f"{_value(column, plan)} AS {quoted(column.field.name)}" for column in plan.output.columns)
+    )
 
 
 def quoted(name: str) -> str:
@@ -61,6 +63,17 @@ def output_batch(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _value(column: OutputColumn) -> str:
-    sources = [f"{PREFIXES[side]}{place}" for side, place in enumerate(column.position) if place is not None]
-    return sources[0] if len(sources) == 1 else f"coalesce({', '.join(sources)})"
+def _value(column: OutputColumn, plan: Plan) -> str:
+    sources, types = [], []
+    for side, place in enumerate(column.position):
+        if place is not None:
+            sources.append(f"{PREFIXES[side]}{place}")
+            types.append(plan.schemas[side].field(place).type)
+    if len(sources) == 1:
+        return sources[0]
+    if types[0] != types[1]:  # Spark has no common type of a boolean and a number
+        sources = [
+            f"CAST({one} AS tinyint)" if pa.types.is_boolean(type_) else one
+            for one, type_ in zip(sources, types, strict=True)
+        ]
+    return f"coalesce({', '.join(sources)})"

@@ -11,6 +11,8 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.local.sources import open_source
+from earlyjoin.local.sources.adapting import adapted
+from earlyjoin.local.sources.csv import CsvSource
 
 OTHER = pa.table(
     {
@@ -105,3 +107,15 @@ def test_paused_and_resumed(header: Path, tmp_path: Path) -> None:
     query = ej.join(header, other, on="k", how="full")
     query.pause(tmp_path / "saved")
     assert ej.resume(tmp_path / "saved").to_arrow()["k"].to_pylist() == [1, 2]
+
+
+def test_a_source_of_other_types_tells_what_its_input_tells(header: Path) -> None:
+    class Shuffled(CsvSource):
+        def shuffled_blocks(self) -> tuple[list[int], int]:
+            return [], 7
+
+    empty = Shuffled([str(header)], name="left")
+    changed, _ = adapted((empty, open_source(OTHER, name="right")), ej.equal("k"))
+    assert changed.schema.field("k").type == pa.int64()
+    assert changed.shuffled_blocks() == ([], 7)
+    assert (changed.rows_hint, changed.files) == (0, empty.files)

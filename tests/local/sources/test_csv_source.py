@@ -62,7 +62,8 @@ def test_delimiter_and_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"delimiter": "||"}, "the delimiter must be one character, no quote and no line end; got '||'"),
+        ({"delimiter": "||"}, "the delimiter must be one ASCII character, no quote and no line end; got '||'"),
+        ({"delimiter": "é"}, "the delimiter must be one ASCII character, no quote and no line end; got 'é'"),
         ({"types": {"kk": "int64"}}, "no column 'kk'; did you mean 'k'?"),
         ({"types": {"k": "integer"}}, "types: 'integer' for column 'k' is no type; give a pyarrow type, or a name"),
         ({"columns": ["z"]}, "no column 'z'; it has k, v"),

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.widening import Converted
 from earlyjoin.predicates.conjunction import Condition, bind
 from earlyjoin.predicates.multiway import MultiEqual
 
@@ -42,28 +43,8 @@ def _typed(schema: pa.Schema, name: str, type_: pa.DataType) -> pa.Schema:
     return schema.set(index, schema.field(index).with_type(type_))
 
 
-class _Adapted(Source):
+class _Adapted(Converted):
     """No rows of other types."""
-
-    def __init__(self, inner: Source, schema: pa.Schema) -> None:
-        self._inner = inner
-        self.name, self.schema = inner.name, schema
-        self.rows_hint, self.bytes_hint = inner.rows_hint, inner.bytes_hint
-        self.live, self.replayable, self.reopening = inner.live, inner.replayable, inner.reopening
-        self.files = inner.files
-
-    @property
-    def read_once(self) -> object | None:
-        """That of the input."""
-        return self._inner.read_once
-
-    def used_up(self) -> bool:
-        """As the input says."""
-        return self._inner.used_up()
-
-    def most(self) -> tuple[int, int]:
-        """Nothing."""
-        return 0, 0
 
     def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """Nothing, as was known before; rows that come after all would have no type."""

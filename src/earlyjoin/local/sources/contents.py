@@ -35,10 +35,15 @@ def no_text(head: bytes) -> str | None:
     if kind in COMPRESSIONS:
         return f"is compressed with {kind}; a name that ends with {_SUFFIX_OF[kind]} says so"
     if kind == "UTF-16":
-        return f"is text in UTF-16; {AS_UTF8}".replace("LATIN1", "UTF-16")
+        return f"is text in UTF-16; {as_utf8('UTF-16')}"
     if kind is not None:
         return f"is no text: it begins like {kind}"
     return "is no text: it has zero bytes" if b"\0" in head else None
 
 
-AS_UTF8 = "save it as UTF-8, for example with iconv -f LATIN1 -t UTF-8"
+def as_utf8(encoding: str) -> str:
+    """What to do about a text in another encoding."""
+    return f"save it as UTF-8, for example with iconv -f {encoding} -t UTF-8"
+
+
+AS_UTF8 = as_utf8("LATIN1")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.local.sources.csv_faults import explain, invalid_text, unclosed_quote
+from earlyjoin.local.sources.csv_options import BLOCK_BYTES, checked_delimiter, converting, parsing
 from earlyjoin.local.sources.csv_records import Dialect, read_header
 from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.paths import COMPRESSED
@@ -23,9 +24,6 @@ from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types,
 from earlyjoin.local.sources.slicing import Cutter
 from earlyjoin.local.sources.text_sizes import most_of_text
 from earlyjoin.local.sources.watching import WatchedFiles
-
-BLOCK_BYTES = 1 << 20
-"""Read and parsed at a time; the types of the columns are inferred from the first block."""
 
 
 class CsvSource(Source):
@@ -54,14 +52,9 @@ class CsvSource(Source):
         """``like`` has types that other files of the same input have told: nothing is inferred then."""
         self.name = name
         self._given = parse_types(types)
-        delimiter = (
-            delimiter if delimiter is not None else ("\t" if ".tsv" in os.path.basename(files[0]).lower() else ",")
-        )
-        if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise InputError(
-                f"{name}: the delimiter must be one character, no quote and no line end; got {delimiter!r}"
-            )
-        self._delimiter = delimiter
+        if delimiter is None:
+            delimiter = "\t" if ".tsv" in os.path.basename(files[0]).lower() else ","
+        self._delimiter = checked_delimiter(delimiter, name)
         self.files = WatchedFiles(files)
         self._dialects = [(file, dialect) for file in files if (dialect := _header(file, delimiter)) is not None]
         if not self._dialects:
@@ -144,14 +137,8 @@ class CsvSource(Source):
                 reader = pacsv.open_csv(
                     raw,
                     read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
-                    parse_options=pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                    convert_options=pacsv.ConvertOptions(
-                        column_types=types,
-                        include_columns=None if schema is None else schema.names,
-                        null_values=[""],
-                        strings_can_be_null=True,
-                        quoted_strings_can_be_null=False,
-                    ),
+                    **parsing(self._delimiter),
+                    **converting(types, None if schema is None else schema.names),
                 )
             except pa.ArrowInvalid as error:
                 raise explain(file, error, dialect, types, self._given) from error

@@ -15,11 +15,12 @@ import pyarrow as pa
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources import jsonl_faults
 from earlyjoin.local.sources.contents import HEAD_BYTES, kind_of, no_text
+from earlyjoin.local.sources.csv_options import BLOCK_BYTES
 from earlyjoin.local.sources.faults import opening, reading
 from earlyjoin.local.sources.iterators import IteratorSource
 from earlyjoin.local.sources.jsonl_parser import LineParser
 from earlyjoin.local.sources.paths import known_formats
-from earlyjoin.local.sources.piped_csv import BLOCK_BYTES, open_csv
+from earlyjoin.local.sources.piped_csv import open_csv
 from earlyjoin.local.sources.pipes import FullReads, Incoming, Pipe
 from earlyjoin.local.sources.schemas import nulls_as_text, parse_types, plain
 

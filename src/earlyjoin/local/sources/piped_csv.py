@@ -13,11 +13,11 @@ from earlyjoin.errors import InputError
 from earlyjoin.kernels.csv_records import whole_records
 from earlyjoin.local.sources.contents import AS_UTF8, HEAD_BYTES, no_text
 from earlyjoin.local.sources.csv_faults import explain_once
-from earlyjoin.local.sources.csv_records import SCAN_BYTES, Dialect, header_of
+from earlyjoin.local.sources.csv_options import BLOCK_BYTES, checked_delimiter, converting, parsing
+from earlyjoin.local.sources.csv_records import Dialect, header_of
 from earlyjoin.local.sources.pipes import Incoming
-from earlyjoin.local.sources.schemas import nulls_as_text, plain
+from earlyjoin.local.sources.schemas import nulls_as_text, plain, unknown_column
 
-BLOCK_BYTES = SCAN_BYTES
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -25,14 +25,13 @@ def open_csv(
     name: str, incoming: Incoming, delimiter: str, given: Mapping[str, pa.DataType]
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch] | None]:
     """The columns and the rows to come; None instead of rows when it is known that there are none."""
-    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-        raise InputError(f"{name}: the delimiter must be one character, no quote and no line end; got {delimiter!r}")
+    checked_delimiter(delimiter, name)
     parser = _Parser(name, delimiter, given)
     blocks = _Records(name, incoming, delimiter)
     parser.header = blocks.header()
-    unknown = [column for column in given if column not in parser.header]
-    if unknown:
-        raise InputError(f"{name}: types: no column {unknown[0]!r}; it has {', '.join(parser.header)}")
+    for column in given:
+        if column not in parser.header:
+            raise InputError(unknown_column(column, parser.header, f"{name}: types"))
     if len(given) < len(parser.header):
         incoming.look(BLOCK_BYTES)  # as much as the types of a file are told from
     first = blocks.next()
@@ -130,13 +129,8 @@ class _Parser:
                 read_options=pacsv.ReadOptions(
                     use_threads=False, block_size=len(block) + 1, column_names=list(self.header)
                 ),
-                parse_options=pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                convert_options=pacsv.ConvertOptions(
-                    column_types=self._types,
-                    null_values=[""],
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                ),
+                **parsing(self._delimiter),
+                **converting(self._types),
             )
         except pa.ArrowInvalid as error:
             dialect = Dialect(self._delimiter, tuple(self.header))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
+from earlyjoin.predicates.columns import listed, near_name
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -29,14 +29,8 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, where: str) -> pa.
 
 def unknown_column(column: str, names: Sequence[str], where: str) -> str:
     """The message for a column that is not there, with the closest one that is."""
-    close = difflib.get_close_matches(column, names, n=1)
-    return f"{where}: no column {column!r}" + (
-        f"; did you mean {close[0]!r}?" if close else f"; it has {_listed(names)}"
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    close = near_name(column, names)
+    return f"{where}: no column {column!r}; " + (f"did you mean {close!r}?" if close else f"it has {listed(names)}")
 
 
 def difference(schema: pa.Schema, expected: pa.Schema) -> str | None:
