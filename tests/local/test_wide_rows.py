@@ -29,6 +29,18 @@ def test_a_few_hundred_rows_are_enough_room(algorithm: str, memory: str) -> None
     assert sorted(joined["k"].to_pylist()) == list(range(2000))
 
 
+@pytest.mark.parametrize(("width", "memory"), [(60_000, "721KB"), (1_000_000, "16MB")])
+@pytest.mark.parametrize("algorithm", ["dhj", "dphj", "ehj"])
+def test_page_buffers_of_frozen_partitions_leave_room_for_rows(algorithm: str, width: int, memory: str) -> None:
+    table = _wide(60, width)
+    joined = ej.join(table, table, on="k", memory=memory, algorithm=algorithm, engine="local").to_arrow()
+    assert sorted(joined["k"].to_pylist()) == list(range(60))
+
+
+def _wide(rows: int, width: int) -> pa.Table:
+    return pa.table({"k": range(rows), "s": [f"{number:06d}" * (width // 6) for number in range(rows)]})
+
+
 def _megabytes(rows: int) -> pa.Table:
     return pa.table({"k": range(rows), "s": [chr(97 + n) * 1_000_000 for n in range(rows)]})
 
