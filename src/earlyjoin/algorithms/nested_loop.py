@@ -91,6 +91,7 @@ class NestedLoopJoin(Operator):
         paper="the oracle of all others",
         needs=Capability.NONE,
         spills=True,
+        rows_at_once=8,
     )
 
     def __init__(self, plan: Plan, context: Context) -> None:

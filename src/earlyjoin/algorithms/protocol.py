@@ -134,6 +134,8 @@ class Description:
     """A part of the condition must have this capability; NONE when any condition will do."""
     spills: bool
     """Can it join inputs larger than its memory?"""
+    rows_at_once: float = 0
+    """Rows that its part of the memory must hold so that it can go on, however much has been spilled."""
     join_types: frozenset[JoinType] = frozenset(JoinType)
     most_sides: int = 2
 

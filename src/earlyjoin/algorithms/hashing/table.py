@@ -260,7 +260,8 @@ class PartitionedTable:
 
     def empty_buffers(self) -> bool:
         """Write what page buffers hold and give its bytes back; False when they hold nothing."""
-        return any([buffer.empty() for buffer in self._buffers.values()])
+        held = [buffer.empty() for buffer in self._buffers.values()]
+        return any(held)
 
     def next_label(self) -> int:
         """A new label for runs."""
