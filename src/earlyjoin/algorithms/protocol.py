@@ -135,7 +135,7 @@ class Description:
     spills: bool
     """Can it join inputs larger than its memory?"""
     rows_at_once: float = 0
-    """Rows that its part of the memory must hold so that it can go on, however much has been spilled."""
+    """Rows that its part of the memory must hold so that it can go on, however much has been spilled: of two inputs."""
     join_types: frozenset[JoinType] = frozenset(JoinType)
     most_sides: int = 2
 

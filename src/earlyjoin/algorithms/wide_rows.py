@@ -23,6 +23,8 @@ _SMALL_OUTPUT_SHARE = 1 / 8
 _MOST_SHARE = 1 / 2
 _SPARE = 1.25
 """A row of each input, and one that goes out, must fit their parts, also if they are somewhat wider than most."""
+_MOST_FOR_PAGES = 3 / 5
+_TWO_PAGES = 2.25
 _BESIDE = 16 / 15
 """What rows have beside them: keys, stamps, indexes, row numbers."""
 
@@ -39,7 +41,8 @@ class Needs:
     def of(cls, description: Description, widths: Sequence[float]) -> Needs:
         """Those of an algorithm whose inputs have rows of such widths."""
         widest = max(widths, default=0)
-        return cls(_SPARE * len(widths) * widest, _SPARE * sum(widths), description.rows_at_once * widest)
+        at_once = description.rows_at_once * len(widths) / 2
+        return cls(_SPARE * len(widths) * widest, _SPARE * sum(widths), at_once * widest)
 
     @property
     def least(self) -> float:
@@ -62,6 +65,11 @@ def shares(limit: int | None, needs: Needs) -> tuple[float, float]:
 
 def _between(needed: float, usual: float) -> float:
     return max(usual, min(_MOST_SHARE, needed))
+
+
+def two_pages_share(limit: int, row_nbytes: float, usual: float) -> float:
+    """The part of an operator's memory for reading: two pages must fit, also when a row is a page."""
+    return max(usual, min(_MOST_FOR_PAGES, _TWO_PAGES * row_nbytes / limit))
 
 
 def spare_share(limit: int | None, needs: Needs, share: float) -> float:
@@ -89,7 +97,8 @@ def refusal(
 ) -> BudgetExceeded:
     """The error for rows that are too wide; ``others`` are the algorithms that could be taken instead."""
     needs = Needs.of(description, widths)
-    able = next((other.name for other in others if is_enough(memory, other, widths)), None)
+    fewest = min(others, key=lambda other: other.rows_at_once, default=description)
+    able = fewest.name if is_enough(memory, fewest, widths) else None
     widest = max(widths)
     rows = -(-needs.least // max(1, widest))
     return BudgetExceeded(

@@ -53,7 +53,7 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         paper=_PAPER,
         needs=Capability.HASHABLE,
         spills=True,
-        rows_at_once=6,
+        rows_at_once=5,
     )
     md: ClassVar[bool] = True
     dd: ClassVar[bool] = True
@@ -191,7 +191,7 @@ class MemoryDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         paper=f"{_PAPER}, section 6.2",
         needs=Capability.HASHABLE,
         spills=True,
-        rows_at_once=6,
+        rows_at_once=5,
     )
     dd = False
 
@@ -206,6 +206,6 @@ class DiskDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         paper=f"{_PAPER}, section 6.2",
         needs=Capability.HASHABLE,
         spills=True,
-        rows_at_once=6,
+        rows_at_once=5,
     )
     md = False

@@ -7,13 +7,12 @@ import numpy as np
 from earlyjoin.algorithms.hashing.disk_part import Words
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
+from earlyjoin.algorithms.wide_rows import two_pages_share
 from earlyjoin.state.budget import Budget, MemoryLimit, all_but, fraction_of
 
 _SMALL_BYTES = 4 * 2**20
 _SORTED_PAGES = 4
 _SMALL_PAGE_BYTES = 2**14
-_MOST_FOR_READING = 1 / 2
-_TWO_PAGES = 2.25
 
 
 def split_memory(budget: Budget, settings: HashSettings, row_nbytes: int = 0) -> tuple[Budget, Budget]:
@@ -33,7 +32,7 @@ def split_memory(budget: Budget, settings: HashSettings, row_nbytes: int = 0) ->
             fraction = min(whole.rows // 4, max(pages, whole.rows // 256)) / whole.rows
         else:
             fraction = 1 / 4 if (whole.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8
-            fraction = max(fraction, min(_MOST_FOR_READING, _TWO_PAGES * row_nbytes / (whole.bytes or 1)))
+            fraction = two_pages_share(whole.bytes or 1, row_nbytes, fraction)
         return fraction_of(whole, fraction, least_rows=2)
 
     def rest(whole: MemoryLimit) -> MemoryLimit:
