@@ -107,9 +107,9 @@ def test_all_rows_come_or_none_and_what_is_advised_works(
     assert sorted(found) == list(range(30))
 
 
-def _joined(table: pa.Table, memory: str, algorithm: str, *, unknown: bool) -> tuple[list[int], str | None]:
+def _joined(table: pa.Table, memory: str, algorithm: str, *, unknown: bool) -> tuple[list[object], str | None]:
     """The keys of the rows that came, and the error that ended the join."""
-    found: list[int] = []
+    found: list[object] = []
     inputs = [table.to_reader(max_chunksize=7) if unknown else table for _ in range(2)]
     try:
         for batch in ej.join(*inputs, on="k", memory=memory, algorithm=algorithm, engine="local"):
@@ -117,6 +117,20 @@ def _joined(table: pa.Table, memory: str, algorithm: str, *, unknown: bool) -> t
     except BudgetExceeded as error:
         return found, str(error)
     return found, None
+
+
+@pytest.mark.parametrize("memory", ["500KB", "700KB", "1MB"])
+@pytest.mark.parametrize("algorithm", ["auto", *_SPILLING])
+def test_keys_may_be_as_wide_as_rows(algorithm: str, memory: str) -> None:
+    table = _wide(40, 60_000).select(["s"]).rename_columns(["k"])
+    found, error = _joined(table, memory, algorithm, unknown=False)
+    if error is not None:
+        assert found == []
+        advised = re.search(r"at least (\S+ [kM]B)", error)
+        assert advised is not None, error
+        found, error = _joined(table, advised[1], algorithm, unknown=False)
+    assert error is None
+    assert sorted(found) == table["k"].to_pylist()
 
 
 @pytest.mark.parametrize("memory", ["16MB", "32MB"])

@@ -54,15 +54,18 @@ def choose(
         best = in_memory[0]
         return Choice(best.name, f"{_condition(best)}, {size}")
     preferred = [description for description in indexed if description.name == _PREFERRED]
-    best = _with_room(memory, widths, [*preferred, *indexed]) or (spilling or in_memory)[0]
+    best = _with_room(plan, memory, widths, [*preferred, *indexed]) or (spilling or in_memory)[0]
     return Choice(best.name, f"{_condition(best)}, {size}{_REMARKS.get(best.name, '')}")
 
 
-def _with_room(memory: MemoryLimit, widths: Sequence[int], able: Sequence[Description]) -> Description | None:
+def _with_room(
+    plan: Plan, memory: MemoryLimit, widths: Sequence[int], able: Sequence[Description]
+) -> Description | None:
     """The first that can go on with rows so wide; if none can, the one that comes nearest."""
     if not wide_rows.are_wide(memory.bytes, widths):
         return next(iter(able), None)
-    enough = (one for one in able if wide_rows.is_enough(memory, one, widths))
+    key_nbytes = wide_rows.wide_key_nbytes(plan, widths)
+    enough = (one for one in able if wide_rows.is_enough(memory, one, widths, key_nbytes))
     return next(enough, min(able, key=lambda one: one.rows_at_once, default=None))
 
 

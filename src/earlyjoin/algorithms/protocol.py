@@ -96,6 +96,8 @@ class Context:
     bytes_expected: tuple[int | None, ...] | None = None
     row_nbytes: int = 0
     """About what a row of the input with the widest rows takes, as far as that is known."""
+    key_nbytes: int = 0
+    """What a key takes, where keys are as wide as rows."""
     concurrent: bool = False
     """May an operator work in a thread of its own? Then results come in an order that differs from run to run."""
     options: OperatorOptions | None = None

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earlyjoin.algorithms.protocol import Description
+from earlyjoin.algorithms.protocol import Description, Plan
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import MemoryLimit, format_bytes, format_enough
+from earlyjoin.state.sizes import flexible_columns
 
 _INPUT_SHARE = 1 / 8
 _SMALL_INPUT_SHARE = 3 / 16
@@ -25,6 +26,8 @@ _SPARE = 1.25
 """A row of each input, and one that goes out, must fit their parts, also if they are somewhat wider than most."""
 _MOST_FOR_PAGES = 3 / 5
 _TWO_PAGES = 2.25
+_KEYS = 1.75
+"""A key is kept beside its row, and again in a sweep area."""
 _BESIDE = 16 / 15
 """What rows have beside them: keys, stamps, indexes, row numbers."""
 
@@ -38,11 +41,11 @@ class Needs:
     operator: float
 
     @classmethod
-    def of(cls, description: Description, widths: Sequence[float]) -> Needs:
-        """Those of an algorithm whose inputs have rows of such widths."""
+    def of(cls, description: Description, widths: Sequence[float], key_nbytes: float = 0) -> Needs:
+        """Those of an algorithm whose inputs have rows of such widths, beside which it keeps keys of such a size."""
         widest = max(widths, default=0)
         at_once = description.rows_at_once * len(widths) / 2
-        return cls(_SPARE * len(widths) * widest, _SPARE * sum(widths), at_once * widest)
+        return cls(_SPARE * len(widths) * widest, _SPARE * sum(widths), at_once * (widest + _KEYS * key_nbytes))
 
     @property
     def least(self) -> float:
@@ -87,18 +90,32 @@ def room_beside(limit: int, widths: Sequence[float]) -> float:
     return limit - (_SPARE * len(widths) * max(widths, default=0) + _SPARE * sum(widths))
 
 
-def is_enough(memory: MemoryLimit, description: Description, widths: Sequence[float]) -> bool:
+def wide_key_nbytes(plan: Plan, widths: Sequence[float]) -> float:
+    """What a key takes where it is as wide as its row: where the condition reads all that can be wide. Else nothing."""
+    wide = [0.0]
+    for schema, names, width in zip(plan.schemas, plan.condition.columns, widths, strict=True):
+        flexible = flexible_columns(schema)
+        if flexible and set(flexible) <= set(names):
+            wide.append(width)
+    return max(wide)
+
+
+def is_enough(memory: MemoryLimit, description: Description, widths: Sequence[float], key_nbytes: float = 0) -> bool:
     """Can the algorithm go on in such a memory, however much it has to spill?"""
-    return memory.bytes is None or Needs.of(description, widths).least <= memory.bytes
+    return memory.bytes is None or Needs.of(description, widths, key_nbytes).least <= memory.bytes
 
 
 def refusal(
-    memory: MemoryLimit, description: Description, widths: Sequence[float], others: Sequence[Description]
+    memory: MemoryLimit,
+    description: Description,
+    widths: Sequence[float],
+    key_nbytes: float,
+    others: Sequence[Description],
 ) -> BudgetExceeded:
     """The error for rows that are too wide; ``others`` are the algorithms that could be taken instead."""
-    needs = Needs.of(description, widths)
+    needs = Needs.of(description, widths, key_nbytes)
     fewest = min(others, key=lambda other: other.rows_at_once, default=description)
-    able = fewest.name if is_enough(memory, fewest, widths) else None
+    able = fewest.name if is_enough(memory, fewest, widths, key_nbytes) else None
     widest = max(widths)
     rows = -(-needs.least // max(1, widest))
     return BudgetExceeded(

@@ -71,10 +71,11 @@ class Execution:
         """Share out the memory for rows of such widths, and make the operator."""
         self._packed_plan, self._algorithm, self._widths = plan, algorithm, widths
         description = registry.get(algorithm, plan.sides).description
-        needs = wide_rows.Needs.of(description, widths)
+        key_nbytes = wide_rows.wide_key_nbytes(plan, widths)
+        needs = wide_rows.Needs.of(description, widths, key_nbytes)
         self._wide = wide_rows.are_wide(memory.bytes, widths)
         if self._wide:
-            self._refuse_wide_rows(description, memory)
+            self._refuse_wide_rows(description, memory, key_nbytes)
         self.budget = Budget(memory)
         input_share, self._output_share = wide_rows.shares(memory.bytes, needs)
         self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
@@ -100,7 +101,8 @@ class Execution:
             seed=self._options.seed,
             rows_expected=tuple(source.rows_hint for source in self._read),
             bytes_expected=tuple(source.bytes_hint for source in self._read),
-            row_nbytes=max(widths),
+            row_nbytes=int(max(widths) + key_nbytes),
+            key_nbytes=int(key_nbytes),
             options=registry.options_of(algorithm, self._options.operator),
             concurrent=not isinstance(self.clock, VirtualClock),
         )
@@ -116,15 +118,15 @@ class Execution:
         reading = Reading(self._read, self.rows_taken, self.ended, most)
         self.estimating = Estimating(plan, self.operator, reading, worth, account, self._options.estimator)
 
-    def _refuse_wide_rows(self, description: Description, memory: MemoryLimit) -> None:
+    def _refuse_wide_rows(self, description: Description, memory: MemoryLimit, key_nbytes: float) -> None:
         """Rows of which so few fit that a join that has to spill could not go on are refused before the first one."""
-        if not description.spills or wide_rows.is_enough(memory, description, self._widths):
+        if not description.spills or wide_rows.is_enough(memory, description, self._widths, key_nbytes):
             return
         sizes = [source.bytes_hint for source in self._read if source.bytes_hint is not None]
         if len(sizes) == len(self._read) and fits_beside(memory, sum(sizes), self._widths):
             return
         others = [one for one in registry.able(self.plan) if one.spills and one.name != description.name]
-        raise wide_rows.refusal(memory, description, self._widths, others)
+        raise wide_rows.refusal(memory, description, self._widths, key_nbytes, others)
 
     def _adapt(self, inputs: ThreadedInputs) -> None:
         """Where nothing told how wide rows are, the first batches do; nothing was joined yet."""
