@@ -82,7 +82,8 @@ def test_a_row_larger_than_the_memory_is_a_clear_error(side: int, tmp_path: Path
     join = Join("nested", LEFT, RIGHT, tmp_path, memory="64KiB")
     join.arrive(1 - side, [left, right][1 - side](1, 2))
     with pytest.raises(
-        BudgetExceeded, match=r"about 100.0 kB for a single row or batch do not fit .* 65.5 kB; give more memory"
+        BudgetExceeded,
+        match=r"a row of about 100.0 kB is too large for what the memory of 65.5 kB sets aside for the rows of a join",
     ):
         join.arrive(side, [left, right][side](1, pad="y" * 100_000))
     assert join.context.budget.peak_bytes <= 64 * 1024

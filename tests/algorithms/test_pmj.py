@@ -219,7 +219,7 @@ def test_the_first_join_does_not_wait_for_memory_to_fill(tmp_path: Path) -> None
 def test_a_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
     schema = pa.schema([("k", pa.int64()), ("pad", pa.string())])
     join = Join("pmj", schema, schema, tmp_path, memory="64KiB")
-    with pytest.raises(BudgetExceeded, match=r"a row of about 100\.0 kB is too large for the memory of 65\.5 kB"):
+    with pytest.raises(BudgetExceeded, match=r"a row of about 100\.0 kB is too large for what the memory of 65\.5 kB"):
         join.arrive(0, batch([1], pad=["x" * 100_000]))
     join.close()
 

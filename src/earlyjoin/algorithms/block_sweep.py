@@ -178,7 +178,7 @@ class BlockSweep:
         block = self._load(int(self._sequence[place]), int(self._page[place]))
         while not self._pages.try_reserve(block.payload_nbytes + block.keys_nbytes, block.payload_rows):
             if not self._park_one():
-                raise too_large(block.nbytes / max(1, len(block.words)), self._budget.limit)
+                raise too_large(block.nbytes / max(1, len(block.words)), self._budget)
         return block
 
     def _load(self, sequence: int, page: int) -> Block:
@@ -265,7 +265,7 @@ class BlockSweep:
                 fits = False
             if not fits:
                 if not self.held:
-                    raise too_large(block.nbytes / max(1, len(block.words)), self._budget.limit)
+                    raise too_large(block.nbytes / max(1, len(block.words)), self._budget)
                 break
             self._forget_keys(block)
             block.start = debt.start

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earlyjoin.algorithms import registry
+from earlyjoin.algorithms import registry, wide_rows
 from earlyjoin.algorithms.protocol import Description, Plan
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import Capability
@@ -35,9 +36,11 @@ class Choice:
     reason: str
 
 
-def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> Choice:
-    """Pick by condition, join type, size of the inputs (None: unknown) and memory."""
-    fits, size = _fits(memory, bytes_hint, rows_hint)
+def choose(
+    plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None, widths: Sequence[int] = ()
+) -> Choice:
+    """Pick by condition, join type, size of the inputs (None: unknown), about what their rows take, and memory."""
+    fits, size = _fits(memory, bytes_hint, rows_hint, widths)
     if fits and (first := next((one for one in registry.able(plan) if not one.spills), None)) is not None:
         return Choice(first.name, f"{_condition(first)}, {size}")
     able = list(registry.able(plan))
@@ -51,8 +54,19 @@ def choose(plan: Plan, memory: MemoryLimit, bytes_hint: int | None, rows_hint: i
         best = in_memory[0]
         return Choice(best.name, f"{_condition(best)}, {size}")
     preferred = [description for description in indexed if description.name == _PREFERRED]
-    best = (preferred or indexed or spilling or in_memory)[0]
+    best = _with_room(plan, memory, widths, [*preferred, *indexed]) or (spilling or in_memory)[0]
     return Choice(best.name, f"{_condition(best)}, {size}{_REMARKS.get(best.name, '')}")
+
+
+def _with_room(
+    plan: Plan, memory: MemoryLimit, widths: Sequence[int], able: Sequence[Description]
+) -> Description | None:
+    """The first that can go on with rows so wide; if none can, the one that comes nearest."""
+    if not wide_rows.are_wide(memory.bytes, widths):
+        return next(iter(able), None)
+    key_nbytes = wide_rows.wide_key_nbytes(plan, widths)
+    enough = (one for one in able if wide_rows.is_enough(memory, one, widths, key_nbytes))
+    return next(enough, min(able, key=lambda one: one.rows_at_once, default=None))
 
 
 def _by_hash(description: Description) -> bool:
@@ -66,7 +80,14 @@ def _condition(description: Description) -> str:
     return "condition with a sweep order" if description.needs else "works for every condition"
 
 
-def _fits(memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) -> tuple[bool | None, str]:
+def fits_beside(memory: MemoryLimit, nbytes: float, widths: Sequence[int]) -> bool:
+    """Do rows of so many bytes in all fit beside those that come in and go out?"""
+    return memory.bytes is None or _GROWTH * nbytes <= wide_rows.room_beside(memory.bytes, widths)
+
+
+def _fits(
+    memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None, widths: Sequence[int]
+) -> tuple[bool | None, str]:
     """Do the inputs fit into memory (None: unknown), and the same in words."""
     if memory.rows is not None:
         if rows_hint is None:
@@ -77,4 +98,6 @@ def _fits(memory: MemoryLimit, bytes_hint: int | None, rows_hint: int | None) ->
         return None, "input size unknown"
     needed = _GROWTH * bytes_hint + _INDEX_BYTES * (rows_hint if rows_hint is not None else bytes_hint / _INDEX_BYTES)
     fits = needed <= (memory.bytes or 0) * _OPERATORS_PART
+    if wide_rows.are_wide(memory.bytes, widths):
+        fits = fits and fits_beside(memory, bytes_hint, widths)
     return fits, f"inputs of up to about {format_bytes(bytes_hint)} {'fit' if fits else 'do not fit'} into {memory}"

@@ -311,7 +311,7 @@ class MultiSweep:
 
     def _too_large(self, block: Block | None = None) -> BudgetExceeded:
         page = block if block is not None else self._sequences[0].load(0, 0) if not self._open else self._open[-1]
-        return too_large(page.nbytes / max(1, len(page.words)), self._budget.limit)
+        return too_large(page.nbytes / max(1, len(page.words)), self._budget)
 
     @property
     def nbytes(self) -> int:

@@ -28,11 +28,12 @@ from earlyjoin.algorithms.residents import Page, Residents
 from earlyjoin.algorithms.settlement import Settlement, one_sided
 from earlyjoin.algorithms.spilled import PageSlot, SpilledRun, load_run, save_run, spill
 from earlyjoin.algorithms.tiles import Tiles
+from earlyjoin.algorithms.wide_rows import two_pages_share
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.state import joined
-from earlyjoin.state.budget import format_bytes
+from earlyjoin.state.budget import row_too_large
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.rows import Rows, one_batch
 from earlyjoin.state.sizes import batch_nbytes
@@ -91,6 +92,7 @@ class NestedLoopJoin(Operator):
         paper="the oracle of all others",
         needs=Capability.NONE,
         spills=True,
+        rows_at_once=4,
     )
 
     def __init__(self, plan: Plan, context: Context) -> None:
@@ -98,9 +100,9 @@ class NestedLoopJoin(Operator):
         parts = plan.condition.parts
         self._key = parts[0] if parts else None
         self._settle = Settlement(plan, parts[1:], context)
-        self._reading, memory = context.budget.split(_READING_SHARE, least_rows=2)
+        self._reading, self._memory = context.budget.split(_reading_share(context), least_rows=2)
         self._sides = [
-            Residents(side, schema, self._key, memory, flags=plan.how.remembers_matched(side))
+            Residents(side, schema, self._key, self._memory, flags=plan.how.remembers_matched(side))
             for side, schema in enumerate(plan.schemas)
         ]
         self._pages = [PageSlot(side, self._reading, context.counters) for side in self._sides]
@@ -110,9 +112,9 @@ class NestedLoopJoin(Operator):
         self._pair: RunPair | None = None
         self._unmatched = Unmatched()
         self._finishing = False
-        self._working = memory.account("keys of the arriving batch")
-        self._tile_pairs = _tile_pairs(memory.limit.bytes)
-        self._tile = memory.account("tile of row numbers")
+        self._working = self._memory.account("keys of the arriving batch")
+        self._tile_pairs = _tile_pairs(self._memory.limit.bytes)
+        self._tile = self._memory.account("tile of row numbers")
         self._tile.reserve(2 * 8 * self._tile_pairs)
 
     def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
@@ -220,10 +222,7 @@ class NestedLoopJoin(Operator):
         if len(larger) == 0:
             larger = max(self._sides, key=len)
         if len(larger) == 0:
-            raise BudgetExceeded(
-                f"about {format_bytes(needed_bytes)} for a single row or batch do not fit into the memory of "
-                f"{self.context.budget.whole}; give more memory"
-            )
+            raise row_too_large(needed_bytes, self._memory, "the rows of a join")
         self._flush(larger.side)
 
     def _flush(self, side: int) -> None:
@@ -413,6 +412,12 @@ class NestedLoopJoin(Operator):
         piece = tuple(values["piece"]) if values["piece"] is not None else None
         tiles = Tiles(**values["tiles"])
         self._arriving = Arriving(values["side"], batch, keys, values["offset"], piece, tiles, found)
+
+
+def _reading_share(context: Context) -> float:
+    """The part for two pages; a page of wide rows is a single one."""
+    limit = context.budget.limit.bytes
+    return _READING_SHARE if limit is None else two_pages_share(limit, context.row_nbytes, _READING_SHARE)
 
 
 def _tile_pairs(memory_bytes: int | None) -> int:

@@ -120,7 +120,7 @@ class OrderedSweep:
         if not self._reserve(block):
             self._forget_right()  # they come back
             if not self._reserve(block):
-                raise too_large(block.nbytes / max(1, len(block.words)), self._budget.limit)
+                raise too_large(block.nbytes / max(1, len(block.words)), self._budget)
         self._left, self._at = block, 0
 
     def _let_go_of_left(self, left: Block) -> None:
@@ -252,7 +252,7 @@ class OrderedSweep:
         elif page not in self._held:
             self._forget_right()
             if not self._hold(page):
-                raise too_large(left.nbytes / max(1, len(left.words)), self._budget.limit)
+                raise too_large(left.nbytes / max(1, len(left.words)), self._budget)
         else:
             (rows, numbers), through = self._query(left, self._held[page], row, stop)
             if len(rows):

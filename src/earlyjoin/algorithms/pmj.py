@@ -26,5 +26,6 @@ class ProgressiveMergeJoin(SortJoin):
         paper="PMJ, VLDB 2002",
         needs=Capability.SWEEPABLE,
         spills=True,
+        rows_at_once=2.25,
     )
     early = True

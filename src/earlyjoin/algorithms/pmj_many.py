@@ -41,6 +41,7 @@ class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
         needs=Capability.HASHABLE,
         join_types=frozenset({JoinType.INNER}),
         most_sides=MOST_SIDES,
+        rows_at_once=3,
     )
     gives_memory_back = False
 

@@ -96,6 +96,8 @@ class Context:
     bytes_expected: tuple[int | None, ...] | None = None
     row_nbytes: int = 0
     """About what a row of the input with the widest rows takes, as far as that is known."""
+    key_nbytes: int = 0
+    """What a key takes, where keys are as wide as rows."""
     concurrent: bool = False
     """May an operator work in a thread of its own? Then results come in an order that differs from run to run."""
     options: OperatorOptions | None = None
@@ -134,6 +136,8 @@ class Description:
     """A part of the condition must have this capability; NONE when any condition will do."""
     spills: bool
     """Can it join inputs larger than its memory?"""
+    rows_at_once: float = 0
+    """Rows that its part of the memory must hold so that it can go on, however much has been spilled: of two inputs."""
     join_types: frozenset[JoinType] = frozenset(JoinType)
     most_sides: int = 2
 

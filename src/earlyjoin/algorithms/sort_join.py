@@ -152,7 +152,7 @@ class SortJoin(SortJoinState):
             if self._shares.is_split:
                 self._shares.give_up_split()
                 return
-            raise too_large(batch_nbytes(arriving.batch.slice(arriving.offset, 1)), self.context.budget.limit)
+            raise too_large(batch_nbytes(arriving.batch.slice(arriving.offset, 1)), self.context.budget)
         self._flush_due = True
         if self.early and self._unjoined():
             self._start_joining()

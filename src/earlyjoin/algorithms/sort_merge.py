@@ -21,6 +21,7 @@ class SortMergeJoin(SortJoin):
         paper="PMJ section 4, after Blasgen and Eswaran",
         needs=Capability.SWEEPABLE,
         spills=True,
+        rows_at_once=2.25,
     )
     early = False
     strict = True
@@ -36,5 +37,6 @@ class SemiStrictSortMergeJoin(SortJoin):
         paper="PMJ section 4, after Negri and Pelagatti",
         needs=Capability.SWEEPABLE,
         spills=True,
+        rows_at_once=2.25,
     )
     early = False

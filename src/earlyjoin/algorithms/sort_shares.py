@@ -17,6 +17,7 @@ side has ended, its part goes to the other. A row that is larger than the part o
 from __future__ import annotations
 
 from earlyjoin.algorithms.sorted_runs import page_limit, pages_of_a_merge
+from earlyjoin.algorithms.wide_rows import two_pages_share
 from earlyjoin.state.budget import Budget, MemoryLimit, all_but, fraction_of
 
 _MERGING_SHARE = 1 / 8
@@ -27,7 +28,7 @@ _SWEEP_SHARE = 0.2
 class SortShares:
     """The parts of a budget, and who may use them now."""
 
-    def __init__(self, budget: Budget, sides: int, split: float | None) -> None:
+    def __init__(self, budget: Budget, sides: int, split: float | None, key_nbytes: int = 0) -> None:
         self._whole = budget
         self._sides = sides
         self._merging = budget.part(self.for_merging)
@@ -40,7 +41,8 @@ class SortShares:
         self.ended = [False] * sides
         # Rows that are swept in memory are not counted twice, so a budget in rows needs no share for it.
         runs = self._making_runs
-        self.sweeping, rows = (runs, runs) if budget.limit.bytes is None else runs.split(_SWEEP_SHARE)
+        sweeping = two_pages_share(runs.limit.bytes or 1, key_nbytes, _SWEEP_SHARE)  # keys are swept, rows are not
+        self.sweeping, rows = (runs, runs) if budget.limit.bytes is None else runs.split(sweeping)
         self.is_split = split is not None
         self.gathering: tuple[Budget, ...] = rows.split(split) if split is not None else (rows,) * sides
 

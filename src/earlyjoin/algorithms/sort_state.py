@@ -81,7 +81,7 @@ class SortJoinState(Operator):
             )
             for side, schema in enumerate(plan.schemas)
         ]
-        self._shares = SortShares(context.budget, plan.sides, self.options.split)
+        self._shares = SortShares(context.budget, plan.sides, self.options.split, context.key_nbytes)
         self._gathered = [self._rows_in_memory(keys) for keys in self._keys]
         self._flags = [FlagFile(context.spill) if keys.numbered else None for keys in self._keys]
         self._drop = [how.one_match_is_enough(side) for side in range(plan.sides)]

@@ -17,7 +17,7 @@ from earlyjoin.algorithms.sweep import SweepOrder, SweepWords
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.keys import Int64, Keys
-from earlyjoin.state.budget import MemoryLimit, format_bytes
+from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.rows import RowStore
 from earlyjoin.state.runs import Run, RunWriter
@@ -199,8 +199,6 @@ def page_limit(budget: MemoryLimit, sides: int) -> PageLimit:
     )
 
 
-def too_large(nbytes: float, limit: MemoryLimit) -> BudgetExceeded:
-    """The error for a row that no step can hold."""
-    return BudgetExceeded(
-        f"a row of about {format_bytes(nbytes)} is too large for the memory of {limit}; give more memory"
-    )
+def too_large(nbytes: float, budget: Budget) -> BudgetExceeded:
+    """The error for a row for which a step finds no room."""
+    return row_too_large(nbytes, budget, "sorting and merging rows")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms import registry
+from earlyjoin.algorithms import registry, wide_rows
 from earlyjoin.algorithms.aggregates import Expressions
+from earlyjoin.algorithms.choice import fits_beside
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.packing import packed_plan, packings_of
-from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan
+from earlyjoin.algorithms.protocol import Context, Description, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.local.driver import Driver
@@ -32,15 +33,6 @@ from earlyjoin.state.counters import Counters
 from earlyjoin.state.sizes import likely_row_nbytes
 from earlyjoin.state.spill import SpillDirectory
 
-_INPUT_SHARE = 1 / 8
-_SMALL_INPUT_SHARE = 3 / 16
-_SMALL_BYTES = 32 * 10**6
-"""A small memory gives larger parts to input and output: very short batches cost more time than the memory gains."""
-_OUTPUT_SHARE = 1 / 16
-_SMALL_OUTPUT_SHARE = 1 / 8
-_MOST_SHARE = 3 / 8
-_SPARE = 1.25
-"""A row of each input, and one that goes out, must fit their parts, also if they are somewhat wider than most."""
 _FIRST_ROWS = 4096
 
 
@@ -54,6 +46,7 @@ class Execution:
         options: JoinOptions,
         algorithm: str,
         clock: Clock,
+        choose_again: Callable[[Sequence[int]], str] | None = None,
     ) -> None:
         self.plan = plan
         self.sources = sources
@@ -61,7 +54,8 @@ class Execution:
         plan, sources = _packed(plan, sources)
         self._read = sources
         """The inputs as they are read."""
-        self.budget = Budget(MemoryLimit.parse(options.memory))
+        self._choose_again = choose_again
+        """Which algorithm to take when it is known how wide rows are; None: the one that was asked for."""
         self.spill = SpillDirectory(options.spill_directory)
         self.counters = Counters()
         self.ticks = LogicalClock()
@@ -69,8 +63,21 @@ class Execution:
         self.ended = [False] * plan.sides
         self.stop_asked = False
         self._options = options
-        widths = tuple(map(_row_nbytes, sources))
-        input_share, self._output_share = _shares(self.budget.limit.bytes, widths)
+        self.reading: Ratio | None = None
+        self.inputs: Inputs | None = None
+        self._set_up(plan, algorithm, row_widths(sources), MemoryLimit.parse(options.memory))
+
+    def _set_up(self, plan: Plan, algorithm: str, widths: Sequence[int], memory: MemoryLimit) -> None:
+        """Share out the memory for rows of such widths, and make the operator."""
+        self._packed_plan, self._algorithm, self._widths = plan, algorithm, widths
+        description = registry.get(algorithm, plan.sides).description
+        key_nbytes = wide_rows.wide_key_nbytes(plan, widths)
+        needs = wide_rows.Needs.of(description, widths, key_nbytes)
+        self._wide = wide_rows.are_wide(memory.bytes, widths)
+        if self._wide:
+            self._refuse_wide_rows(description, memory, key_nbytes)
+        self.budget = Budget(memory)
+        input_share, self._output_share = wide_rows.shares(memory.bytes, needs)
         self._input_budget, rest = self.budget.split(input_share, least_rows=plan.sides)
         output_budget = None
         if rest.limit.bytes is not None:
@@ -78,10 +85,11 @@ class Execution:
         self._builder = OutputBuilder(plan.output, output_budget)
         # Values are measured before rows are built, so the memory for rows serves both.
         worth = Worth(
-            Expressions(options.aggregates, plan),
+            Expressions(self._options.aggregates, plan),
             output_budget.account("values of aggregates") if output_budget else None,
         )
-        share, statistics = statistics_share(plan, rest.limit.bytes, len(options.aggregates)), None
+        share = statistics_share(plan, rest.limit.bytes, len(self._options.aggregates))
+        share, statistics = wide_rows.spare_share(rest.limit.bytes, needs, share), None
         if share:
             statistics, rest = rest.split(share)
         self._context = Context(
@@ -90,24 +98,48 @@ class Execution:
             ticks=self.ticks,
             counters=self.counters,
             output_rows=self._output_rows(rest.limit),
-            seed=options.seed,
-            rows_expected=tuple(source.rows_hint for source in sources),
-            bytes_expected=tuple(source.bytes_hint for source in sources),
-            row_nbytes=max(widths),
-            options=registry.options_of(algorithm, options.operator),
-            concurrent=not isinstance(clock, VirtualClock),
+            seed=self._options.seed,
+            rows_expected=tuple(source.rows_hint for source in self._read),
+            bytes_expected=tuple(source.bytes_hint for source in self._read),
+            row_nbytes=int(max(widths) + key_nbytes),
+            key_nbytes=int(key_nbytes),
+            options=registry.options_of(algorithm, self._options.operator),
+            concurrent=not isinstance(self.clock, VirtualClock),
         )
         self.operator: Operator = registry.create(algorithm, plan, self._context)
         self.resizing = Resizing(self.budget, self.operator)
-        self.reading = self._make_reading() if self.pulls else None
-        self.inputs: Inputs | None = None
-        most = max(self._batch_rows(source).most for source in sources)
+        if self.pulls and self.reading is None:
+            self.reading = self._make_reading()
+        most = max(self._batch_rows(source).most for source in self._read)
         # A budget in rows does not count statistics.
         counted = rest if rest.limit.bytes is None else statistics
         self._statistics = statistics
         account = None if counted is None else counted.account("statistics of the size estimate")
-        reading = Reading(sources, self.rows_taken, self.ended, most)
-        self.estimating = Estimating(plan, self.operator, reading, worth, account, options.estimator)
+        reading = Reading(self._read, self.rows_taken, self.ended, most)
+        self.estimating = Estimating(plan, self.operator, reading, worth, account, self._options.estimator)
+
+    def _refuse_wide_rows(self, description: Description, memory: MemoryLimit, key_nbytes: float) -> None:
+        """Rows of which so few fit that a join that has to spill could not go on are refused before the first one."""
+        if not description.spills or wide_rows.is_enough(memory, description, self._widths, key_nbytes):
+            return
+        sizes = [source.bytes_hint for source in self._read if source.bytes_hint is not None]
+        if len(sizes) == len(self._read) and fits_beside(memory, sum(sizes), self._widths):
+            return
+        others = [one for one in registry.able(self.plan) if one.spills and one.name != description.name]
+        raise wide_rows.refusal(memory, description, self._widths, key_nbytes, others)
+
+    def _adapt(self, inputs: ThreadedInputs) -> None:
+        """Where nothing told how wide rows are, the first batches do; nothing was joined yet."""
+        unknown = [side for side, source in enumerate(self._read) if not _is_measured(source) and not self.ended[side]]
+        if self.budget.limit.bytes is not None and unknown and not any(self.rows_taken):
+            first = inputs.first_widths(unknown)
+            widths = [max(width, first.get(side, 0)) for side, width in enumerate(self._widths)]
+            if wide_rows.are_wide(self.budget.limit.bytes, widths):
+                self.estimating.close()
+                self.operator.close()
+                name = self._algorithm if self._choose_again is None else self._choose_again(widths)
+                self._set_up(self._packed_plan, name, widths, self.budget.limit)
+        inputs.open(self._input_budget)
 
     @property
     def pulls(self) -> bool:
@@ -138,7 +170,8 @@ class Execution:
         if isinstance(self.clock, VirtualClock) and len(simulated) == len(self.sources):
             self.inputs = VirtualInputs(simulated, self.clock, sizes, starts, self.ended)
         else:
-            self.inputs = ThreadedInputs(sources, self._input_budget, self.clock, sizes, starts, self._stopping)
+            self.inputs = ThreadedInputs(sources, self.clock, sizes, starts, self._stopping)
+            self._adapt(self.inputs)
         driver = Driver(
             self.operator,
             self.inputs,
@@ -191,7 +224,7 @@ class Execution:
         most = self._options.batch_rows
         if limit.bytes is None:
             return most
-        row_nbytes = 16 + likely_row_nbytes(self.plan.output.schema)
+        row_nbytes = 16 + max(likely_row_nbytes(self.plan.output.schema), sum(self._widths) if self._wide else 0)
         return int(np.clip(limit.bytes * self._output_share / row_nbytes, 1, most))
 
     def _batch_rows(self, source: Source) -> BatchRows:
@@ -217,24 +250,21 @@ def _packed(plan: Plan, sources: Sequence[Source]) -> tuple[Plan, Sequence[Sourc
     ]
 
 
+def row_widths(sources: Sequence[Source]) -> tuple[int, ...]:
+    """About what a row of each source takes, as far as that is known before reading."""
+    return tuple(map(_row_nbytes, sources))
+
+
 def _row_nbytes(source: Source) -> int:
-    """About what a row of a source takes."""
     row_nbytes = likely_row_nbytes(source.schema)
     if source.bytes_hint and source.rows_hint:
         row_nbytes = max(row_nbytes, source.bytes_hint // source.rows_hint)
     return row_nbytes
 
 
-def _shares(limit: int | None, widths: Sequence[int]) -> tuple[float, float]:
-    """Parts of the memory for input (of all of it) and for output (of the rest): wide rows need larger ones."""
-    small = limit is not None and limit < _SMALL_BYTES
-    input_share = _SMALL_INPUT_SHARE if small else _INPUT_SHARE
-    output_share = _SMALL_OUTPUT_SHARE if small else _OUTPUT_SHARE
-    if limit is None:
-        return input_share, output_share
-    input_share = max(input_share, min(_MOST_SHARE, _SPARE * len(widths) * max(widths) / limit))
-    rest = limit * (1 - input_share)
-    return input_share, max(output_share, min(_MOST_SHARE, _SPARE * sum(widths) / rest))
+def _is_measured(source: Source) -> bool:
+    """Is it known, and not guessed, how wide its rows are?"""
+    return source.rows_hint == 0 or bool(source.bytes_hint and source.rows_hint)
 
 
 class OutputBuilder:

@@ -24,6 +24,8 @@ from earlyjoin.state.sizes import batch_nbytes
 
 _STOP_LOOK_S = 0.1
 """Whoever waits looks this often whether to stop: a signal handler can set a flag, but must not take a lock."""
+_FIRST_WAIT_S = 1.0
+"""How long a join waits for the first batches of inputs of which nobody knows how wide their rows are."""
 _STOP_WAIT_S = 0.5
 """How long the end of a query waits for its readers, all of them together."""
 
@@ -68,7 +70,6 @@ class ThreadedInputs:
     def __init__(
         self,
         sources: Sequence[Source],
-        budget: Budget,
         clock: Clock,
         sizes: Sequence[BatchRows],
         starts: Sequence[int],
@@ -76,8 +77,10 @@ class ThreadedInputs:
     ) -> None:
         self._clock = clock
         self._stopping = stopping
-        self._budget = budget
-        self._accounts = _accounts(budget, len(sources))
+        self._accounts: list[Account] = []
+        self._parts: list[Budget] = []
+        self._widths: dict[int, int] = {}
+        """Bytes of a row of the first batch of each side that has come; 0 of one that ended or failed."""
         self._changed = threading.Condition()
         self._queues: list[deque[Arrival]] = [deque() for _ in sources]
         self._stopped = False
@@ -90,6 +93,32 @@ class ThreadedInputs:
         ]
         for thread in self._threads:
             thread.start()
+
+    def first_widths(self, sides: Sequence[int]) -> dict[int, int]:
+        """About what a row takes, by the first batch of each of some sides; of those that wait long, nothing."""
+        deadline = time.monotonic() + _FIRST_WAIT_S
+        with self._changed:
+            while not self._widths.keys() >= set(sides) and not self._stopping():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(min(left, _STOP_LOOK_S))
+            return dict(self._widths)
+
+    def open(self, budget: Budget) -> None:
+        """From now on batches may come in, inside this budget."""
+        with self._changed:
+            self._parts = _parts(budget, len(self._queues))
+            self._accounts = [part.account("input buffer") for part in self._parts]
+            self._changed.notify_all()
+
+    def _look_at_first(self, side: int, batch: pa.RecordBatch | None) -> None:
+        """Tell how wide the rows of a side are, and wait until the memory is shared out by that."""
+        with self._changed:
+            self._widths[side] = batch_nbytes(batch) // max(1, batch.num_rows) if batch is not None else 0
+            self._changed.notify_all()
+            while not self._accounts and not self._stopped:
+                self._changed.wait(_STOP_LOOK_S)
 
     def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
         """See :class:`Inputs`."""
@@ -141,6 +170,10 @@ class ThreadedInputs:
     def _read(self, side: int, source: Source, size: BatchRows, start: int) -> None:
         try:
             for batch in source.batches(size, start):
+                if side not in self._widths:
+                    self._look_at_first(side, batch)
+                    if self._stopped:
+                        return
                 for piece in self._pieces(side, source, batch):
                     if not self._put(side, piece):
                         return
@@ -166,12 +199,14 @@ class ThreadedInputs:
                 count //= 2
                 piece = batch.slice(start, count)
             if limit.bytes is not None and batch_nbytes(piece) > limit.bytes:
-                raise row_too_large(batch_nbytes(piece), self._budget, f"reading {source.name!r}")
+                raise row_too_large(batch_nbytes(piece), self._parts[side], f"reading {source.name!r}")
             yield piece
             start += count
 
     def _put(self, side: int, batch: pa.RecordBatch | None, failure: EarlyJoinError | None = None) -> bool:
         """Wait for room and put the batch in; False when reading is to stop."""
+        if side not in self._widths:
+            self._look_at_first(side, batch)
         nbytes = batch_nbytes(batch) if batch is not None else 0
         with self._changed:
             while batch is not None and not self._stopped:
@@ -199,10 +234,10 @@ def _checked(arrival: Arrival) -> Arrival:
     return arrival
 
 
-def _accounts(budget: Budget, sides: int) -> list[Account]:
+def _parts(budget: Budget, sides: int) -> list[Budget]:
     """An equal part of the input budget for each side."""
-    accounts = []
+    parts = []
     for side in range(sides, 1, -1):
         part, budget = budget.split(1 / side)
-        accounts.append(part.account("input buffer"))
-    return [*accounts, budget.account("input buffer")]
+        parts.append(part)
+    return [*parts, budget]

@@ -20,7 +20,7 @@ from earlyjoin.algorithms.choice import Choice, choose
 from earlyjoin.algorithms.planning import plan_for
 from earlyjoin.errors import InputError
 from earlyjoin.local import explaining, pausing
-from earlyjoin.local.execution import Execution
+from earlyjoin.local.execution import Execution, row_widths
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sinks import open_sink
 from earlyjoin.local.sources.adapting import adapted
@@ -65,8 +65,9 @@ class Query(RunningQuery):
         self.condition = condition
         schemas = [source.schema for source in given]
         self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)
-        self.choice = self._choose()
-        self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock)
+        self.choice = self._choose(row_widths(self.sources))
+        again = self._choose_again if self.options.algorithm == "auto" else None
+        self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock, again)
         self._begin(self._execution)
 
     @property
@@ -218,10 +219,15 @@ class Query(RunningQuery):
         """What will be done and why, in words."""
         return explaining.explain(self, self._execution)
 
-    def _choose(self) -> Choice:
+    def _choose_again(self, widths: Sequence[int]) -> str:
+        """The algorithm, now that it is known how wide rows are."""
+        self.choice = self._choose(widths)
+        return self.choice.name
+
+    def _choose(self, widths: Sequence[int]) -> Choice:
         if self.options.algorithm != "auto":
             return Choice(self.options.algorithm, "as asked")
         sizes = [source.most() for source in self.sources]
         known = [size for size in sizes if size is not None]
         nbytes, rows = (sum(size[at] for size in known) if len(known) == len(sizes) else None for at in (0, 1))
-        return choose(self.plan, MemoryLimit.parse(self.options.memory), nbytes, rows)
+        return choose(self.plan, MemoryLimit.parse(self.options.memory), nbytes, rows, widths)

@@ -88,6 +88,16 @@ def format_bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def format_enough(count: float) -> str:
+    """The same, rounded up: what is advised must be enough when it is typed.
+
+    >>> format_bytes(1_240_001), format_enough(1_240_001)
+    ('1.2 MB', '1.3 MB')
+    """
+    unit = 1000.0 ** max(0, min(4, int(math.log(max(1.0, count), 1000))))
+    return format_bytes(math.ceil(count / unit * 10) / 10 * unit)
+
+
 Share = Callable[[MemoryLimit], MemoryLimit]
 """What a part of a budget gets of the whole."""
 
@@ -300,12 +310,20 @@ def all_but(whole: MemoryLimit, part: MemoryLimit) -> MemoryLimit:
 
 
 def row_too_large(nbytes: float, part: Budget, purpose: str) -> BudgetExceeded:
-    """The error for a row that no part of the memory set aside for a purpose can hold."""
-    whole, advice = part.whole, "give more memory"
+    """The error for a row for which the part of the memory set aside for a purpose has no room.
+
+    A row that is smaller than the part finds it held by others: then what is told is how many it would have to hold.
+    """
+    whole, rows, advice = part.whole, 1, "give more memory"
     if part.limit.bytes and whole.bytes:  # parts grow with the whole
-        enough = whole.bytes * max(_SPARE, _SPARE * nbytes / part.limit.bytes)
-        advice = f"give more memory, at least {format_bytes(enough)}"
+        rows = int(part.limit.bytes // max(1, nbytes)) + 1
+        advice = f"give more memory, at least {format_enough(_SPARE * whole.bytes * rows * nbytes / part.limit.bytes)}"
+    if rows == 1:
+        return BudgetExceeded(
+            f"a row of about {format_bytes(nbytes)} is too large for what the memory of {whole} sets aside for "
+            f"{purpose}, which is {part.limit}; {advice}"
+        )
     return BudgetExceeded(
-        f"a row of about {format_bytes(nbytes)} is too large for what the memory of {whole} sets aside for {purpose}, "
-        f"which is {part.limit}; {advice}"
+        f"there is no room for one more row of about {format_bytes(nbytes)}: what the memory of {whole} sets aside for "
+        f"{purpose} is {part.limit}, and {rows} such rows must fit; {advice}"
     )

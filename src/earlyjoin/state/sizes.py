@@ -78,8 +78,12 @@ def likely_row_nbytes(schema: pa.Schema) -> int:
 
 def wide_row_nbytes(schema: pa.Schema) -> int:
     """A row that is wider than most of its schema: what to be prepared for before any has been seen."""
-    flexible = sum(1 for field in schema if not _has_fixed_width(field.type))
-    return likely_row_nbytes(schema) + 1024 * flexible
+    return likely_row_nbytes(schema) + 1024 * len(flexible_columns(schema))
+
+
+def flexible_columns(schema: pa.Schema) -> list[str]:
+    """Columns whose values can be of any width."""
+    return [field.name for field in schema if not _has_fixed_width(field.type)]
 
 
 def _has_fixed_width(type_: pa.DataType) -> bool:

@@ -49,6 +49,7 @@ class DynamicHashJoin(FrozenHashJoin):
         paper="DeWitt and Naughton 1995; EHJ section 2",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     reading = "ehj*"
 

@@ -42,6 +42,7 @@ class EarlyHashJoin(FrozenHashJoin):
         paper="Lawrence 2005 (EHJ)",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     reading = "ehj1"
 
@@ -140,6 +141,7 @@ class DoublePipelinedHashJoin(EarlyHashJoin):
         paper="Ives et al. 1999; EHJ section 2",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     reading = "dphj"
 

@@ -13,6 +13,7 @@ from earlyjoin.predicates.keys import Bool, Int64
 from earlyjoin.state.budget import Budget, BytesAccount
 from earlyjoin.state.growable import Growable
 from earlyjoin.state.rows import RowStore
+from earlyjoin.state.sizes import batch_nbytes
 
 
 class FrozenBuffer:
@@ -49,7 +50,8 @@ class FrozenBuffer:
     def add(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
         """Take rows; write when the buffer is full."""
         if self._most_bytes is not None:
-            self._most_rows = max(1, int(self._most_bytes / (batch.nbytes / batch.num_rows + 9)))
+            # None, if a single row is larger: buffers of many partitions would hold more rows than there is room for.
+            self._most_rows = int(self._most_bytes / (batch_nbytes(batch) / batch.num_rows + 9))
             self._most_bytes = None
         if not self._buffered(batch, arrivals, matched):
             self._write_out()
@@ -84,11 +86,17 @@ class FrozenBuffer:
             self._writer = PartWriter(self._files, self._label, buffered=True)
         self._writer.write(batch, arrivals, arrivals + 1, matched)
 
+    def empty(self) -> bool:
+        """Write what is buffered and give its bytes back; False when there are none."""
+        held = self.nbytes > 0
+        self._write_out()
+        for part in (self._rows, self._arrivals, self._matched):
+            part.clear()
+        return held
+
     def close_run(self) -> DiskRun | None:
         """Write what is buffered and finish the run; further rows start another."""
-        self._write_out()
-        for part in (self._rows, self._arrivals, self._matched):  # the clean-up needs the room more than they do
-            part.clear()
+        self.empty()  # the clean-up needs the room more than they do
         if self._writer is None:
             return None
         run, self._writer = self._writer.close(), None

@@ -34,6 +34,7 @@ class HashMergeJoin(MergingHashJoin):
         paper="Mokbel, Lu and Aref 2004; RPJ section 2.2",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     _next = 0
 

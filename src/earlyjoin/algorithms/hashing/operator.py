@@ -31,7 +31,6 @@ from earlyjoin.algorithms.hashing.late_matches import LateMatches
 from earlyjoin.algorithms.hashing.room import Room
 from earlyjoin.algorithms.hashing.rules import DuplicateRule
 from earlyjoin.algorithms.hashing.settings import HashSettings, automatic_partitions, side_number
-from earlyjoin.algorithms.hashing.sizing import refuse_wide_rows
 from earlyjoin.algorithms.hashing.table import PartitionedTable
 from earlyjoin.algorithms.hashing.tasks import MemoryDiskTask, Task
 from earlyjoin.algorithms.protocol import Context, Matches, Operator, Plan, Slice, Step
@@ -72,7 +71,6 @@ class PartitionedHashJoin(Operator):
         self.table = PartitionedTable(
             plan, key, context, self.set, partitions, expendable=expendable, striped=self.striped
         )
-        refuse_wide_rows(context, self.table.pages, self.table.memory, self.description.name)
         self.intake = Intake(self)
         self.ended = [False, False]
         self.rule = self.make_rule()

@@ -87,10 +87,10 @@ class Room:
             counters.pages_written = pages + -(-(counters.tuples_written - rows) // page_rows)
 
     def _clear_dead(self, needed_bytes: int) -> None:
-        """The last resort: parts whose rows are all dead. If there are none, what is needed does not fit."""
+        """The last resorts: parts whose rows are all dead, page buffers. Without them, what is needed does not fit."""
         parts = self._table.parts
         dead = [(s, p) for s in range(2) for p, part in enumerate(parts[s]) if len(part) and not part.live]
         for side, partition in dead:
             self._table.forget(side, partition)
-        if not dead:
+        if not dead and not self._table.empty_buffers():
             raise row_too_large(needed_bytes, self._table.memory, "the rows of a join")

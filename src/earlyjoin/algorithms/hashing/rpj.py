@@ -48,7 +48,12 @@ class RateBasedProgressiveJoin(MergingHashJoin):
     """See the module."""
 
     description = Description(
-        name="rpj", title="rate-based progressive join", paper=_PAPER, needs=Capability.HASHABLE, spills=True
+        name="rpj",
+        title="rate-based progressive join",
+        paper=_PAPER,
+        needs=Capability.HASHABLE,
+        spills=True,
+        rows_at_once=5,
     )
     md: ClassVar[bool] = True
     dd: ClassVar[bool] = True
@@ -186,6 +191,7 @@ class MemoryDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         paper=f"{_PAPER}, section 6.2",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     dd = False
 
@@ -200,5 +206,6 @@ class DiskDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         paper=f"{_PAPER}, section 6.2",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     md = False

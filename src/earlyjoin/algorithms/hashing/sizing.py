@@ -7,19 +7,12 @@ import numpy as np
 from earlyjoin.algorithms.hashing.disk_part import Words
 from earlyjoin.algorithms.hashing.memory_part import MemoryPart
 from earlyjoin.algorithms.hashing.settings import PAGE_ROWS, HashSettings
-from earlyjoin.algorithms.protocol import Context
-from earlyjoin.errors import BudgetExceeded
-from earlyjoin.state.budget import Budget, MemoryLimit, all_but, format_bytes, fraction_of
+from earlyjoin.algorithms.wide_rows import two_pages_share
+from earlyjoin.state.budget import Budget, MemoryLimit, all_but, fraction_of
 
 _SMALL_BYTES = 4 * 2**20
 _SORTED_PAGES = 4
 _SMALL_PAGE_BYTES = 2**14
-_MOST_FOR_READING = 1 / 2
-_TWO_PAGES = 2.25
-_ROWS_AT_WORK = 3
-"""An arriving row, its copy in the table, and one more, so that they can be exchanged."""
-_ROWS_IN_ALL = 11
-"""These, two pages, two of each input, two in an output row, and some room for each."""
 
 
 def split_memory(budget: Budget, settings: HashSettings, row_nbytes: int = 0) -> tuple[Budget, Budget]:
@@ -39,7 +32,7 @@ def split_memory(budget: Budget, settings: HashSettings, row_nbytes: int = 0) ->
             fraction = min(whole.rows // 4, max(pages, whole.rows // 256)) / whole.rows
         else:
             fraction = 1 / 4 if (whole.bytes or 0) < _SMALL_BYTES or settings.page_part > 2 else 1 / 8
-            fraction = max(fraction, min(_MOST_FOR_READING, _TWO_PAGES * row_nbytes / (whole.bytes or 1)))
+            fraction = two_pages_share(whole.bytes or 1, row_nbytes, fraction)
         return fraction_of(whole, fraction, least_rows=2)
 
     def rest(whole: MemoryLimit) -> MemoryLimit:
@@ -47,19 +40,6 @@ def split_memory(budget: Budget, settings: HashSettings, row_nbytes: int = 0) ->
         return beside if beside.bytes is None else fraction_of(beside, 1 - booked / max(1, beside.bytes))
 
     return budget.part(reading), budget.part(rest)
-
-
-def refuse_wide_rows(context: Context, pages: Budget, memory: Budget, name: str) -> None:
-    """Refuse rows of which so few fit that a join that has to spill could not go on: before the first one is read."""
-    limit, sizes, width = context.budget.limit.bytes, context.bytes_expected, context.row_nbytes
-    if limit is None or sizes is None or None in sizes or sum(size or 0 for size in sizes) < limit:
-        return
-    if 2 * width > (pages.limit.bytes or 0) or _ROWS_AT_WORK * width > (memory.limit.bytes or 0):
-        raise BudgetExceeded(
-            f"{name} needs room for about {_ROWS_IN_ALL} rows, in its input, output, table and pages, and rows "
-            f"of about {format_bytes(width)} do not fit so often into the memory of {context.budget.whole}; give at "
-            f"least {format_bytes((_ROWS_IN_ALL + 1) * width)}, or use algorithm pmj, which needs fewer"
-        )
 
 
 def page_bytes(part: MemoryPart, words: Words | None) -> int | None:

@@ -258,6 +258,11 @@ class PartitionedTable:
             self.files[side], self.next_label(), self.memory, rows=rows, nbytes=self._buffer_bytes
         )
 
+    def empty_buffers(self) -> bool:
+        """Write what page buffers hold and give its bytes back; False when they hold nothing."""
+        held = [buffer.empty() for buffer in self._buffers.values()]
+        return any(held)
+
     def next_label(self) -> int:
         """A new label for runs."""
         self._labels += 1

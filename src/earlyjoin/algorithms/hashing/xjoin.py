@@ -35,6 +35,7 @@ class XJoin(PartitionedHashJoin):
         paper="Urhan and Franklin 2000; RPJ section 2.1",
         needs=Capability.HASHABLE,
         spills=True,
+        rows_at_once=5,
     )
     striped = True
     rule: ResidenceRule
