@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import os
@@ -17,6 +18,7 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources import BatchRows, Source, open_source
+from earlyjoin.local.sources.pipes import Pipe
 
 Sent = Callable[..., str]
 
@@ -237,3 +239,18 @@ def test_a_value_that_does_not_fit_far_behind(sent: Sent) -> None:
     assert "record 200002, column 'id': CSV conversion error to int64: invalid value 'x'" in message(
         sent(b"id,s\n" + lines + b"x,y\n")
     )
+
+
+def test_a_pipe_stays_taken_however_often_it_is_refused() -> None:
+    reading, writing = os.pipe()
+    try:
+        pipe = Pipe(f"/dev/fd/{reading}", "left")
+        for _ in range(3):
+            with pytest.raises(InputError, match="read as another input already"):
+                Pipe(f"/dev/fd/{reading}", "right")
+            gc.collect()
+        pipe.close()
+        Pipe(f"/dev/fd/{reading}", "right").close()
+    finally:
+        os.close(reading)
+        os.close(writing)
