@@ -10,7 +10,7 @@ from io import TextIOWrapper
 
 from earlyjoin.cli.arguments import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, parse
 from earlyjoin.cli.signals import aborted_by_signals
-from earlyjoin.cli.speaking import discard, standard_output, tell
+from earlyjoin.cli.speaking import discard, tell
 from earlyjoin.errors import EarlyJoinError, InputError
 
 
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run_and_tell(arguments: list[str] | None) -> int:
     try:
-        return _run(_parsed(arguments))
+        return _run(parse(arguments))
     except SystemExit as end:  # argparse, after --help, --version or an error
         return end.code if isinstance(end.code, int) else EXIT_FAILED
     except BrokenPipeError:
@@ -38,16 +38,6 @@ def _run_and_tell(arguments: list[str] | None) -> int:
         return _end(EXIT_FAILED, error.command or str(error))
     except Exception as error:
         return _end(EXIT_FAILED, f"internal error: {type(error).__name__}: {error}")
-
-
-def _parsed(arguments: list[str] | None) -> argparse.Namespace:
-    try:
-        return parse(arguments)
-    except SystemExit as end:
-        if not end.code:  # argparse takes no notice of what it cannot print
-            with standard_output():
-                pass
-        raise
 
 
 def _run(options: argparse.Namespace) -> int:
