@@ -253,3 +253,12 @@ def test_a_join_that_failed_leaves_nothing_that_looks_complete(tmp_path: Path, f
     out = pa.BufferReader(done.stdout)
     with pytest.raises(pa.ArrowInvalid):
         pq.read_table(out) if format_ == "parquet" else pa.ipc.open_stream(out).read_all()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["join", "--help"]])
+def test_help_that_cannot_be_written(arguments: list[str]) -> None:
+    with FULL.open("wb") as full:
+        done = finished(*arguments, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == b"earlyjoin: cannot write to standard output: No space left on device\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import resource
 import subprocess
@@ -206,3 +208,18 @@ def test_partial_rows_replace_a_file_only_with_permission(tmp_path: Path, overwr
     assert pyarrow.csv.read_csv(kept).equals(TABLE)
     assert overwrite or taken.read_text() == "mine"
     assert list(tmp_path.glob(".*")) == []
+
+
+def test_numbers_that_json_does_not_have_are_null_at_any_depth(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "k": [1],
+            "list": [[1.0, math.nan]],
+            "struct": [{"x": math.inf, "y": [-math.inf]}],
+            "map": pa.array([[("a", math.nan)]], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    path = tmp_path / "out.jsonl"
+    join(table, pa.table({"k": [1]}), on="k").write(path)
+    found = json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert found == {"k": 1, "list": [1.0, None], "struct": {"x": None, "y": [None]}, "map": [["a", None]]}

@@ -272,12 +272,13 @@ def _as(values: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _check_names(names: list[str], advice: str, *, ignore_case: bool = False) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"the joined row would have two columns named {twice[0]!r}; {advice}")
     if ignore_case:
         folded = [name.lower() for name in names]
-        alike = [name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1]
+        counts = Counter(folded)
+        alike = [name for name, fold in zip(names, folded, strict=True) if counts[fold] > 1]
         if alike:
             raise InputError(
                 f"the joined row would have columns {', '.join(map(repr, alike))}, which differ in case only, and "

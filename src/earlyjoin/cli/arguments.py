@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import sys
+from typing import Any, NoReturn
 
 from earlyjoin import __version__
+from earlyjoin.cli.speaking import standard_output
 
 EXIT_DONE, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 _MOST = 2**63 - 1
@@ -78,6 +80,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_BAD_INPUT, f"earlyjoin: {message}\ntry '{self.prog} --help'\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is None or file is not sys.stdout:
+            super()._print_message(message, file)
+        elif message:  # argparse takes no notice of help that cannot be written
+            with standard_output():
+                file.write(message)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -149,8 +149,8 @@ class JsonLines(Writer):
     def write(self, batch: pa.RecordBatch) -> None:
         import json
 
-        rows = ({name: _json_number(value) for name, value in row.items()} for row in batch.to_pylist())
-        text = "".join(json.dumps(row, default=_json_text) + "\n" for row in rows)
+        rows = map(_json_value, batch.to_pylist())
+        text = "".join(json.dumps(row, default=_json_text, allow_nan=False) + "\n" for row in rows)
         self.stream.write(text.encode())
 
     def close(self) -> None:
@@ -176,8 +176,13 @@ def _csv_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
 
 
-def _json_number(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _json_value(value: object) -> object:
+    """The value with null for every number, however deep inside it, that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _json_value(inner) for name, inner in value.items()}
+    return [_json_value(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _json_text(value: object) -> str:

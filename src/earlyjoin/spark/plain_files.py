@@ -10,6 +10,7 @@ Anything else, and a file that cannot be read, is left to Spark.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from datetime import date, datetime
@@ -165,9 +166,9 @@ def _rows(batch: pa.RecordBatch, start: int, kept: Int64) -> pa.RecordBatch:
 def _same_columns(there: pa.Schema, wanted: pa.Schema) -> bool:
     if any(pa.types.is_nested(type_) for type_ in there.types):
         return False  # names of columns would be paths
-    names = [name.lower() for name in there.names]  # Spark may or may not mind the case
+    names = Counter(name.lower() for name in there.names)  # Spark may or may not mind the case
     return all(
-        names.count(field.name.lower()) == 1
+        names[field.name.lower()] == 1
         and field.name in there.names
         and _means(_value_type(there.field(field.name).type), field.type)
         for field in wanted

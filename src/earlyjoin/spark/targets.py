@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import escape as glob_escape
@@ -114,7 +115,8 @@ class Target:
         """
         same = str.lower if ignore_case else str
         folded = [same(name) for name in names]
-        alike = [name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1]
+        counts = Counter(folded)
+        alike = [name for name, fold in zip(names, folded, strict=True) if counts[fold] > 1]
         if alike:
             raise InputError(
                 f"Spark writes no rows with columns {', '.join(map(repr, alike))}: it takes these names for the same; "

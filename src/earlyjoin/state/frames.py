@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ def made_by(data: object, package: str) -> bool:
     return any(base.__module__.partition(".")[0] == package for base in type(data).__mro__)
 
 
-def as_table(data: Any, name: str) -> pa.Table | None:
+def as_table(data: Any, name: str, columns: Sequence[str] | None = None) -> pa.Table | None:
     """A table of what is in memory: Arrow, pandas, Polars or the Arrow array protocol; None for anything else."""
     if isinstance(data, pa.Table):
         return data
@@ -22,7 +23,7 @@ def as_table(data: Any, name: str) -> pa.Table | None:
         return pa.Table.from_batches([data])
     try:
         if made_by(data, "polars"):
-            return _from_polars(data, name)
+            return _from_polars(data, name, columns)
         if made_by(data, "pandas"):
             return _from_pandas(data)
         if hasattr(data, "__arrow_c_array__") and not isinstance(data, pa.Array):
@@ -35,13 +36,16 @@ def as_table(data: Any, name: str) -> pa.Table | None:
     return None
 
 
-def _from_polars(data: Any, name: str) -> pa.Table | None:
+def _from_polars(data: Any, name: str, columns: Sequence[str] | None) -> pa.Table | None:
     if hasattr(data, "collect"):
         data = data.collect()
     if not hasattr(data, "get_columns"):
         return None
     for column, type_ in data.schema.items():
         if advice := _no_arrow(type_):
+            if columns is not None and column not in columns:
+                data = data.drop(column)
+                continue
             raise InputError(f"{name}: column {column!r} is {type_}, which Arrow cannot hold; {advice}")
     return data.to_arrow()
 

@@ -119,10 +119,12 @@ def test_large_batches_are_sliced() -> None:
 
 
 def test_empty_iterators() -> None:
-    with pytest.raises(InputError, match="left: the iterator gave nothing, so the columns are unknown; pass schema="):
+    with pytest.raises(
+        InputError, match="left: the iterator gave nothing, so the columns are unknown; pass a reader that"
+    ):
         table(iter([]))
     assert table(iter([]), schema=BATCH.schema).num_rows == 0
-    with pytest.raises(InputError, match="left: nothing in it, so its columns are unknown; pass schema="):
+    with pytest.raises(InputError, match="left: nothing in it, so its columns are unknown; pass a table without rows"):
         table([])
     assert table([], schema=BATCH.schema).num_rows == 0
 
@@ -264,3 +266,10 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_advised_for_inputs_without_rows_works() -> None:
+    schema, other = pa.schema([("k", pa.int64())]), pa.table({"k": [1]})
+    reader = pa.RecordBatchReader.from_batches(schema, iter([]))
+    for given in (reader, schema.empty_table()):
+        assert ej.join(given, other, on="k").to_arrow().schema.names == ["k"]

@@ -111,3 +111,9 @@ def test_nothing_is_remembered_of_objects_that_are_gone() -> None:
     del reader
     gc.collect()
     assert identity not in once._taken
+
+
+def test_inputs_that_were_opened_beforehand_are_told_apart() -> None:
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("k", pa.int64())]), iter([]))
+    with pytest.raises(InputError, match="inputs 'left' and 'right' are the same"):
+        ej.join(ej.source(reader), ej.source(reader), on="k")

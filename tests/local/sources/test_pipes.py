@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import os
@@ -17,6 +18,7 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources import BatchRows, Source, open_source
+from earlyjoin.local.sources.pipes import Pipe
 
 Sent = Callable[..., str]
 
@@ -250,3 +252,18 @@ def test_a_value_that_does_not_fit_far_behind(sent: Sent, tmp_path: Path) -> Non
     assert "--types-left" in (errors[0].command or "")
     told = [[text.split("column 'id': ")[1] for text in (str(one), one.command or "")] for one in errors]
     assert told[0] == told[1]
+
+
+def test_a_pipe_stays_taken_however_often_it_is_refused() -> None:
+    reading, writing = os.pipe()
+    try:
+        pipe = Pipe(f"/dev/fd/{reading}", "left")
+        for _ in range(3):
+            with pytest.raises(InputError, match="read as another input already"):
+                Pipe(f"/dev/fd/{reading}", "right")
+            gc.collect()
+        pipe.close()
+        Pipe(f"/dev/fd/{reading}", "right").close()
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -33,3 +33,10 @@ def test_other_nested_types_pass() -> None:
         {"k": [1, 2], "s": [{"x": [1]}, {"x": [2]}], "d": polars.Series([1, 2], dtype=polars.Decimal(38, 0))}
     )
     assert ej.join(left, RIGHT, on="k").to_arrow().num_rows == 2
+
+
+def test_a_column_that_arrow_cannot_hold_may_be_left_out() -> None:
+    frame = polars.DataFrame({"k": [1, 2], "o": polars.Series([object(), object()], dtype=polars.Object)})
+    assert ej.join(ej.source(frame, columns=["k"]), RIGHT, on="k").schema.names == ["k"]
+    with pytest.raises(InputError, match="column 'o' is Object"):
+        ej.source(frame, columns=["k", "o"])

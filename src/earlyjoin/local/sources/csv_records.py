@@ -9,6 +9,7 @@ import csv
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def header_of(text: Iterable[str], name: str, delimiter: str) -> Dialect | None:
     if broken := next((column for column in header if not is_text(column)), None):
         shown = broken.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         raise InputError(f"{name}: the column name '{shown}' in the header is not valid UTF-8; {AS_UTF8}")
-    twice = next((column for column in header if header.count(column) > 1), None)
+    twice = next((column for column, count in Counter(header).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{name}: the header names column {twice!r} twice")
     return Dialect(delimiter, tuple(header), bare)

@@ -70,7 +70,10 @@ class IteratorSource(Source):
             return plain(self._given)
         first = next(self._tables(), None)
         if first is None:
-            raise InputError(f"{self.name}: the iterator gave nothing, so the columns are unknown; pass schema=")
+            raise InputError(
+                f"{self.name}: the iterator gave nothing, so the columns are unknown; pass a reader that knows them, "
+                "as pyarrow.RecordBatchReader.from_batches(schema, ...) makes it"
+            )
         self._peeked.append(first)
         return pa.schema([field.with_nullable(True) for field in first.schema])
 

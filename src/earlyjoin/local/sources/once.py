@@ -19,18 +19,27 @@ _lock = threading.Lock()
 
 def refuse_shared(sources: Sequence[Source]) -> None:
     """Refuse inputs of one query that would take the rows from each other, and those that an earlier one has begun."""
+    names = _names(sources)
     for number, source in enumerate(sources):
         origin = source.read_once
         if origin is None:
             continue
-        for other in sources[:number]:
+        for before, other in enumerate(sources[:number]):
             if other.read_once is origin:
                 raise InputError(
-                    f"inputs {other.name!r} and {source.name!r} are the same {_kind(origin)}, which can be read only "
-                    f"once; {_ADVICE}"
+                    f"inputs {names[before]!r} and {names[number]!r} are the same {_kind(origin)}, which can be "
+                    f"read only once; {_ADVICE}"
                 )
         if source.used_up():
             raise already_read(source.name, origin)
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """What the inputs are called; those that were opened beforehand may all have the same name."""
+    names = [source.name for source in sources]
+    if len(set(names)) == len(names):
+        return names
+    return ["left", "right"] if len(names) == 2 else [str(number) for number in range(1, len(names) + 1)]
 
 
 def already_read(name: str, origin: object) -> InputError:

@@ -55,7 +55,7 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
         raise InputError(f"{name}: a PySpark {type(data).__name__} is joined by the Spark engine, not by the local one")
     if isinstance(data, list | tuple):
         return _open_list(data, name, options)
-    table = as_table(data, name)
+    table = as_table(data, name, options.get("columns"))
     if table is not None:
         _only(options, ("columns",), name, "data in memory")
         return TableSource(table, name=name, **options)

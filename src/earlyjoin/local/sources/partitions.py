@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -38,7 +39,7 @@ def common_names(partitions: Mapping[str, Partition], where: str) -> tuple[str, 
                 f"{where}: {file} lies in {_path(found)}, and {first} in {_path(names)}; all files of one input need "
                 "the same partition columns"
             )
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{where}: {first} lies in two directories that give a value for {twice!r}")
     return names

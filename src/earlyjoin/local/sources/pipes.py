@@ -59,6 +59,7 @@ class Pipe(io.RawIOBase):
 
     def __init__(self, path: str, name: str) -> None:
         self._name = name
+        self._descriptor: int | None = None  # what was not opened is closed too, when it is collected
         if path in STANDARD_INPUT and sys.stdin is None:
             raise InputError(f"{name}: is closed; send something into it, or name a file")
         try:
@@ -85,6 +86,7 @@ class Pipe(io.RawIOBase):
 
     def read(self, most: int = -1) -> bytes:
         """What is there, up to so many bytes; waits when there is nothing, and gives nothing at the end."""
+        assert self._descriptor is not None
         try:
             return os.read(self._descriptor, most if most >= 0 else _READ_BYTES)
         except OSError as error:
@@ -93,8 +95,10 @@ class Pipe(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._open.pop(self._identity, None)
-            os.close(self._descriptor)
+            if self._descriptor is not None:
+                self._open.pop(self._identity, None)
+                os.close(self._descriptor)
+                self._descriptor = None
 
 
 class Incoming:

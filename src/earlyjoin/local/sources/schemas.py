@@ -59,6 +59,9 @@ def nullability(schema: pa.Schema, expected: pa.Schema) -> str | None:
     return None
 
 
+EMPTY_ADVICE = "pass a table without rows (schema.empty_table()), which has columns"
+
+
 def merged(schemas: Iterable[tuple[str, pa.Schema]], where: str) -> pa.Schema:
     """The schema that several files (or batches) share; a column is nullable when it is so in any of them."""
     result: pa.Schema = None
@@ -73,7 +76,7 @@ def merged(schemas: Iterable[tuple[str, pa.Schema]], where: str) -> pa.Schema:
         else:
             result = _either_nullable(result, schema)
     if result is None:
-        raise InputError(f"{where}: nothing in it, so its columns are unknown; pass schema=")
+        raise InputError(f"{where}: nothing in it, so its columns are unknown; {EMPTY_ADVICE}")
     return result
 
 
