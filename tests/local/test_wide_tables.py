@@ -78,3 +78,12 @@ def test_a_hundred_wide_rows_are_enough_room(algorithm: str) -> None:
     table = pa.table({"k": keys, **{f"c{n}": values for n in range(199)}})
     query = ej.join(table, table, on="k", memory="200KB", algorithm=algorithm, engine="local")
     assert sorted(key for batch in query for key in batch.column("k").to_pylist()) == keys.tolist()
+
+
+def test_columns_that_are_packed_in_another_form() -> None:
+    """Found by the fuzz: run-end encoded numbers travel as numbers, of which the width is known."""
+    ends = pa.RunEndEncodedArray.from_arrays(pa.array([4, 10], pa.int32()), pa.array([7, 8]))
+    left = pa.table({"k": list(range(10)), **{f"c{n}": ends for n in range(_COLUMNS)}})
+    joined = ej.join(left, pa.table({"k": [3, 4]}), on="k", memory="8MB", algorithm="ehj").to_arrow()
+    assert joined.schema.field("c0").type == ends.type
+    assert sorted(joined["c9"].to_pylist()) == [7, 8]

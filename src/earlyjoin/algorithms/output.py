@@ -137,12 +137,20 @@ class OutputSchema:
         if not self.packings:
             return batch_nbytes(batch)
         if self._measured is None:
-            plain = [all(self._travels(s, p) for s, p in enumerate(column.position)) for column in self.columns]
-            numbers = [number for number, travels in enumerate(plain) if travels]
-            rest = [type_ for type_, travels in zip(self._types, plain, strict=True) if not travels]
-            self._measured = numbers, sum(max(1, type_.bit_width // 8) for type_ in rest)
+            widths = [self._packed_width(column) for column in self.columns]
+            numbers = [number for number, width in enumerate(widths) if not width]
+            self._measured = numbers, sum(widths)
         numbers, row_nbytes = self._measured
         return sum(array_nbytes(batch.column(number)) for number in numbers) + row_nbytes * int(batch.num_rows)
+
+    def _packed_width(self, column: OutputColumn) -> int:
+        """Of a value of the column, as it was packed; 0 for a column that travels as it is."""
+        packed = [
+            packing.width(position)
+            for side, (packing, position) in enumerate(zip(self.packings, column.position, strict=True))
+            if packing is not None and position is not None and not self._travels(side, position)
+        ]
+        return max(packed, default=0)
 
     def _travels(self, side: int, position: int | None) -> bool:
         """Does a column travel as it is?"""

@@ -96,6 +96,10 @@ class RowPacking:
             return None
         return cls(schema, able)
 
+    def width(self, position: int) -> int:
+        """Bytes of a packed value."""
+        return _width(self._types[position])
+
     def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch as its rows travel."""
         rows, columns = batch.num_rows, batch.columns
