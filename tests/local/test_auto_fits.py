@@ -55,6 +55,13 @@ def test_a_join_that_was_begun_ends(tmp_path: Path, name: str, form: str, memory
         assert sum(batch.num_rows for batch in query) == ROWS
 
 
+@pytest.mark.parametrize("memory", ["2MB", "4MB", "16MB"])
+def test_one_long_text_in_many_rows(tmp_path: Path, memory: str) -> None:
+    path = write(pa.table({"k": np.arange(400), "s": ["x" * 100_000] * 400}), "parquet", tmp_path / "a.parquet")
+    with ej.join(path, path, on="k", memory=memory) as query:
+        assert sum(batch.num_rows for batch in query) == 400
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_small_files_are_joined_in_memory(tmp_path: Path, form: str) -> None:
     path = write(TABLES["numbers"], form, tmp_path / f"a.{form}")

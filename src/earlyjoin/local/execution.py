@@ -128,6 +128,21 @@ class Execution:
         others = [one for one in registry.able(self.plan) if one.spills and one.name != description.name]
         raise wide_rows.refusal(memory, description, self._widths, key_nbytes, others)
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """About what a row of each input takes, as the memory was shared out by."""
+        return tuple(self._widths)
+
+    def expect(self, widths: Sequence[int]) -> None:
+        """Share the memory out for rows that are known to be so wide; nothing was joined yet."""
+        if tuple(widths) != self.widths and wide_rows.are_wide(self.budget.limit.bytes, widths):
+            self._set_up_again(self._algorithm, widths)
+
+    def _set_up_again(self, algorithm: str, widths: Sequence[int]) -> None:
+        self.estimating.close()
+        self.operator.close()
+        self._set_up(self._packed_plan, algorithm, widths, self.budget.limit)
+
     def _adapt(self, inputs: ThreadedInputs) -> None:
         """Where nothing told how wide rows are, the first batches do; nothing was joined yet."""
         unknown = [side for side, source in enumerate(self._read) if not _is_measured(source) and not self.ended[side]]
@@ -135,10 +150,8 @@ class Execution:
             first = inputs.first_widths(unknown)
             widths = [max(width, first.get(side, 0)) for side, width in enumerate(self._widths)]
             if wide_rows.are_wide(self.budget.limit.bytes, widths):
-                self.estimating.close()
-                self.operator.close()
                 name = self._algorithm if self._choose_again is None else self._choose_again(widths)
-                self._set_up(self._packed_plan, name, widths, self.budget.limit)
+                self._set_up_again(name, widths)
         inputs.open(self._input_budget)
 
     @property

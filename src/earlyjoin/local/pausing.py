@@ -63,6 +63,7 @@ def save(
             "sources": [_without_types(source.reopening) for source in query.sources],
             "files": [None if source.files is None else source.files.to_values() for source in query.sources],
             "rows_known": [source.rows_hint for source in query.sources],
+            "widths": list(execution.widths),
             "rows_taken": list(execution.rows_taken),
             "ended": list(execution.ended),
             "reading": execution.reading.to_values() if execution.reading is not None else None,
@@ -114,6 +115,7 @@ def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.
                 "give it as it was, or start the join again"
             )
     values = snapshot.values
+    execution.expect(values["widths"])
     execution.rows_taken[:] = values["rows_taken"]
     execution.ended[:] = values["ended"]
     if execution.reading is not None and values["reading"] is not None:

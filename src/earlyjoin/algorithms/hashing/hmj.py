@@ -55,11 +55,11 @@ class HashMergeJoin(MergingHashJoin):
 
     def has_next_task(self) -> bool:
         """Has some partition several runs?"""
-        return any(len(runs) > 1 for side in self.table.runs for runs in side)
+        return self.can_merge_aside and any(len(runs) > 1 for side in self.table.runs for runs in side)
 
     def next_task(self) -> Task | None:
         """The next partition that has several runs, in turn."""
-        count = self.table.partitions
+        count = self.table.partitions if self.can_merge_aside else 0
         for partition in (*range(self._next, count), *range(self._next)):
             if any(len(self.table.runs[side][partition]) > 1 for side in (0, 1)):
                 self._next = (partition + 1) % count

@@ -18,6 +18,9 @@ from earlyjoin.algorithms.sweep import SweepWords, make_sweep
 from earlyjoin.kernels.sorting import stable_order
 from earlyjoin.predicates.keys import Int64
 
+_ROWS_OF_A_MERGE = 8
+"""A page of each side and its chunk, each with keys, and what is written."""
+
 
 class MergingHashJoin(PartitionedHashJoin):
     """A partitioned hash join whose runs are sorted."""
@@ -62,6 +65,12 @@ class MergingHashJoin(PartitionedHashJoin):
         words = self._order.words(part.side, keys)[rows]
         order = stable_order(words)
         return rows[order], words[order]
+
+    @property
+    def can_merge_aside(self) -> bool:
+        """Does the memory for reading hold what a merge beside a full table needs? Wide rows wait for the clean-up."""
+        limit = self.table.pages.limit.bytes
+        return limit is None or _ROWS_OF_A_MERGE * self.context.row_nbytes <= limit
 
     def make_cleanup(self) -> MergeCleanUp:
         """Merges with the whole memory."""

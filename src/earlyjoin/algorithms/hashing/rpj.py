@@ -120,7 +120,7 @@ class RateBasedProgressiveJoin(MergingHashJoin):
     def has_next_task(self) -> bool:
         """Is some task expected to find anything?"""
         md = self.md and bool(self._memory_pairs().any())
-        return md or (self.dd and bool(self.expected.disk.any()))
+        return md or (self.dd and self.can_merge_aside and bool(self.expected.disk.any()))
 
     def _memory_pairs(self) -> Int64:
         """Er of md-tasks; rows that need no further match have gone without a word, from memory and in merges."""
@@ -133,7 +133,7 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         costs = PageCosts(self.set.random_cost, self.set.sequential_cost)
         best = best_task(
             self._memory_pairs(), self.expected.disk, runs, pages, self._merged_pages(),
-            costs=costs, wait=self.set.wait_cost, md=self.md, dd=self.dd,
+            costs=costs, wait=self.set.wait_cost, md=self.md, dd=self.dd and self.can_merge_aside,
         )  # fmt: skip
         if best is None:
             return None

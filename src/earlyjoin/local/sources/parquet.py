@@ -44,8 +44,6 @@ _MOST_CHUNKS = 4000
 """Looked at in a file."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 _OFFSET_BYTES = 8
-_UNTOLD_BYTES = 4096
-"""Of a text that statistics do not tell of: they leave long ones out."""
 
 
 class ParquetSource(Source):
@@ -249,7 +247,8 @@ def _most_nbytes(chunk: Any) -> int:
         return int(chunk.total_uncompressed_size) + _OFFSET_BYTES * values
     told = chunk.statistics
     ends = (told.min_raw, told.max_raw) if told is not None and told.has_min_max else ()
-    longest = max((2 * len(end) for end in ends), default=_UNTOLD_BYTES)
+    # Statistics leave long texts out: then one may be as long as all that is stored.
+    longest = max((2 * len(end) for end in ends), default=int(chunk.total_uncompressed_size))
     return int(max(chunk.total_uncompressed_size, (longest + _OFFSET_BYTES) * values))
 
 
