@@ -50,6 +50,8 @@ class Room:
     """The same where rows are read without Spark, and measured on the way."""
     dense: bool
     """Does the condition hold for many pairs of rows? Then the least will do."""
+    here: bool = False
+    """Are both sides read without Spark? That takes a part of what reading takes Spark."""
 
 
 def probe(frame: Any, side: Stretches, *, plain: bool = False) -> None:
@@ -87,7 +89,7 @@ def first_counts(sides: Sequence[Stretches], wanted: int, room: Room, how: JoinT
     needed = sum(part * side.nbytes for part, side in zip(parts, sides, strict=True)) if probed else 0.0
     # Where a side can be sent to every task, Spark's own join gives a few rows for not much more than reading it.
     likely = probed and side_to_send(sides, how) is None
-    cost, share = max(needed, _cost(sides, counts)), MOST_SHARE if likely else FIRST_SHARE
+    cost, share = max(needed, _cost(sides, counts)), MOST_SHARE if likely or room.here else FIRST_SHARE
     return counts if cost <= share * whole else f"enough rows would take {cost / whole:.0%} of the inputs"
 
 

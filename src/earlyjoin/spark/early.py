@@ -157,7 +157,7 @@ def _room(plan: Plan, budget: Budget, plain: Sequence[bool]) -> Room:
     for schema, here in zip(plan.schemas, plain, strict=True):
         most_here.append(_most_rows(budget.limit, likely_row_nbytes(schema), dense=dense))
         most.append(most_here[-1] if here else _most_rows(budget.limit, wide_row_nbytes(schema), dense=dense))
-    return Room(min(LEAST_ROWS, *most), (most[0], most[1]), (most_here[0], most_here[1]), dense)
+    return Room(min(LEAST_ROWS, *most), (most[0], most[1]), (most_here[0], most_here[1]), dense, all(plain))
 
 
 def _most_rows(limit: MemoryLimit, row_nbytes: int, *, dense: bool) -> int:

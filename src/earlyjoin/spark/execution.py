@@ -40,6 +40,8 @@ _COLLECTED_ROWS = 100_000
 _ALWAYS_FEW = 2_000
 _BROADCASTS = "spark.sql.autoBroadcastJoinThreshold"
 _LIKELY_SENT_NBYTES = 10 * 2**20
+_SOON_S = 0.25
+"""Small next to a shuffle, and enough for a few rows of a join without one."""
 _NAMES = ("left", "right")
 
 
@@ -351,6 +353,14 @@ class Execution:
             return
         if self.plan.how is not JoinType.ANTI and not self._sends_nothing() and self._a_side_is_small():
             self._ahead.start(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)
+
+    def fetched_ahead(self, most: int) -> pa.Table | None:
+        """These rows, where they come so soon that the plan need not be looked at."""
+        table = self._ahead.ready(most, _SOON_S)
+        if table is None or self.stop_asked:
+            return None
+        batches = [output_batch(self.plan.output.schema, batch) for batch in table.to_batches()]
+        return pa.Table.from_batches(batches, schema=self.plan.output.schema)
 
     @cached_property
     def _everything(self) -> Bulk:

@@ -58,6 +58,14 @@ class Ahead:
         self.cancel()
         self._fetching = _Fetching(self._session, frame, most, self._schema)
 
+    def ready(self, most: int, wait_s: float) -> pa.Table | None:
+        """The rows, if they come within such a time; else they go on being fetched, and ``take`` tells what fails."""
+        fetching = self._fetching
+        table = fetching.within(wait_s) if fetching is not None and fetching.most == most else None
+        if table is not None:
+            self._fetching = None
+        return table
+
     def take(self, most: int, stopping: Callable[[], bool]) -> pa.Table | None:
         """The rows, when they are there; None when so many were not asked for, or somebody wants to stop."""
         fetching = self._fetching
@@ -94,6 +102,10 @@ class _Fetching:
 
     def _failed(self, error: EarlyJoinError) -> None:
         self._error = error
+
+    def within(self, wait_s: float) -> pa.Table | None:
+        self._thread.join(wait_s)
+        return None if self._thread.is_alive() else self._table
 
     def result(self, stopping: Callable[[], bool]) -> pa.Table | None:
         while self._thread.is_alive():

@@ -214,8 +214,12 @@ class Query(RunningQuery):
         self._start()
         kept = sum(batch.num_rows for batch in self._shown)
         if kept < rows:
-            if self._more_shown is None:
-                self._execution.fetch_ahead(rows - kept)
+            if self._more_shown is None and not kept:
+                self._execution.fetch_ahead(rows)
+                self._more_shown = self._execution.fetched_ahead(rows)
+                if self._more_shown is not None:
+                    self._watch.show(len(self._more_shown))
+                    return self._more_shown
             for batch in self._execution.look_rows(rows - kept):
                 self._watch.count(batch.num_rows)
                 self._shown.append(batch)
