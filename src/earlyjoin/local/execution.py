@@ -17,6 +17,7 @@ from earlyjoin.algorithms.packing import packed_plan, packings_of
 from earlyjoin.algorithms.protocol import Context, Description, Matches, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
+from earlyjoin.kernels.hashing import hash_words
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.estimating.running import Reading, statistics_share
@@ -184,6 +185,8 @@ class Execution:
             self.inputs = VirtualInputs(simulated, self.clock, sizes, starts, self.ended)
         else:
             self.inputs = ThreadedInputs(sources, self.clock, sizes, starts, self._stopping)
+            # Numba sets itself up at the first kernel that is called, which can go on while the first rows are read.
+            hash_words(np.zeros((1, 1), dtype=np.int64))
             self._adapt(self.inputs)
         driver = Driver(
             self.operator,

@@ -37,6 +37,8 @@ IN_FILES = frozenset(FORMS) - ONCE - {"table"}
 _MOST_CELLS = 300_000
 _MOST_PAIRS = 4_000_000
 """Pairs that DuckDB looks at one by one, where there is no equality."""
+_MOST_BLOCKS = 20
+"""Times the memory, for the rows of an input of a nested loop."""
 _MOST_RESULT_CELLS = 3_000_000
 """What an equality may give, so that a case ends in seconds however its keys are skewed."""
 
@@ -96,6 +98,9 @@ def _tables(rng: Rng, condition: Drawn, *, plain: bool, settings: Settings, cros
         rows = [min(count, 300) for count in rows]
     elif not condition.equality:
         rows = [min(count, int(_MOST_PAIRS**0.5)) for count in rows]
+    if settings.algorithm == "nested" and settings.memory is not None and settings.memory.endswith("rows"):
+        # Blocks of a few rows are compared pair by pair: that is right, and takes minutes.
+        rows = [min(count, _MOST_BLOCKS * int(settings.memory.removesuffix("rows"))) for count in rows]
     distinct = max(1, int(max(rows) * 10 ** rng.uniform(-2, 0.5)))
     left, right = (_table(rng, side, rows[side], condition, distinct, plain=plain, odd=odd) for side in range(2))
     return _bounded(left, right, condition) if condition.equality else (left, right)
