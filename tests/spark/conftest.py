@@ -53,8 +53,9 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The look would read tables of a test as a whole, and leave nothing to the bulk."""
-    from earlyjoin.spark import early
+    """The look would read tables of a test as a whole, and leave nothing to the bulk, or Spark be done before it."""
+    from earlyjoin.spark import early, execution
 
+    monkeypatch.setattr(execution, "_SOON_S", 0.0)
     monkeypatch.setattr(early, "LEAST_ROWS", 300)
     monkeypatch.setattr(early, "MOST_ROWS", 300)

@@ -17,7 +17,7 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import SourceError
-from earlyjoin.spark import aiming, early, looking, unchanged
+from earlyjoin.spark import aiming, early, execution, looking, unchanged
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
 from spark.tables import in_files, multiset, numbered
@@ -237,6 +237,29 @@ def test_a_side_that_is_small_behind_its_filter_is_sent(spark: Any, paths: tuple
         assert sent == {"anti": None, "right": 0}.get(how, 1)
         assert multiset(head) == whole
         assert multiset(query.to_arrow()) == whole
+    finally:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
+
+
+def test_rows_that_are_there_before_the_plan_is_read(
+    spark: Any, paths: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "_SOON_S", 60.0)
+    before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10m")
+    try:
+        left, right = (spark.read.parquet(path) for path in paths)
+        whole = multiset(plain(left, right, "left"))
+        query = ej.join(left, right, on="k", how="left")
+        with monkeypatch.context() as patch:
+            patch.setattr(execution, "explained", None)  # nobody asks for it
+            head = query.head(700)
+        assert len(head) == 700
+        assert not multiset(head) - whole
+        assert len(query.head(900)) == 900
+        assert query.head(20).equals(query.head(20))
+        assert multiset(query.to_arrow()) == whole
+        assert "needs no shuffle" in ej.join(left, right, on="k").explain()
     finally:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 

@@ -18,6 +18,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 import earlyjoin as ej
+from earlyjoin.predicates.carried import empty_table
 from earlyjoin.report.fuzz.cases import IN_FILES
 from earlyjoin.report.fuzz.columns import Rng
 
@@ -82,7 +83,7 @@ def write(table: pa.Table, path: Path, rng: Rng) -> None:
 
 
 def _batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
-    yield from table.to_batches(rows) or [pa.RecordBatch.from_pylist([], table.schema)]
+    yield from table.to_batches(rows) or [_no_rows(table.schema)]
 
 
 def _in_files(table: pa.Table, form: str, directory: Path, letter: str, rng: Rng) -> Given:
@@ -141,3 +142,9 @@ def _piped(table: pa.Table, form: str, path: Path) -> Given:
     feeder.start()
     data = _typed(str(path), "csv", table, "csv") if form == "csv pipe" else str(path)
     return Given(table, data, form, feeder=feeder, pipe=path)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Arrow makes no empty arrays of unions by itself."""
+    columns = [column.combine_chunks() for column in empty_table(schema).columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

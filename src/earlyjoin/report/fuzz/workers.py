@@ -17,7 +17,7 @@ from earlyjoin.report.fuzz.cases import draw
 from earlyjoin.report.fuzz.checking import Kind, Verdict, judge
 from earlyjoin.report.fuzz.running import run
 
-HANG_S = 60.0
+HANG_S = 150.0
 _GRACE_S = 15.0
 _TRACEBACK_LINES = 4
 
