@@ -30,7 +30,8 @@ def with_key(values: pa.Array) -> pa.Table:
 
 def same_on_both(spark: Any, values: pa.Array, conditions: Sequence[str]) -> None:
     table, keys = with_key(values), pa.table({"k": [1]})
-    frames = [spark.createDataFrame(one).cache() for one in (table, keys)]
+    # Not cached: Spark passes over cached rows by their largest value, which leaves NaN out.
+    frames = [spark.createDataFrame(one) for one in (table, keys)]
     for where in conditions:
         assert joined(frames[0], where, frames[1]) == joined(table, where, keys), where
 
