@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from earlyjoin.algorithms.aggregates import AggregateOf
-from earlyjoin.algorithms.join_types import is_cross
+from earlyjoin.algorithms.matching.join_types import is_cross
 from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.errors import InputError
@@ -16,10 +16,10 @@ from earlyjoin.local.options import Driving, JoinOptions
 from earlyjoin.local.query import Query
 from earlyjoin.local.resuming import resume as _resume
 from earlyjoin.local.sources import Source, open_source
-from earlyjoin.predicates.arguments import On, Where, condition_from
-from earlyjoin.predicates.columns import Names
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.encoding.columns import Names
 from earlyjoin.predicates.multiway import MultiOn, multi_equal
+from earlyjoin.predicates.written.arguments import On, Where, condition_from
 from earlyjoin.spark.session import is_dataframe
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock

@@ -13,10 +13,10 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Step
-from earlyjoin.predicates.carried import carried_batch
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.encoding.carried import carried_batch
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 
 class Join:

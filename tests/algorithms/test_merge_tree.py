@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from earlyjoin.algorithms import merge_tree
-from earlyjoin.algorithms.merge_tree import RunPair
-from earlyjoin.algorithms.sorted_runs import SortedRun
+from earlyjoin.algorithms.merge_join import merge_tree
+from earlyjoin.algorithms.merge_join.merge_tree import RunPair
+from earlyjoin.algorithms.merge_join.sorted_runs import SortedRun
 from earlyjoin.state.budget import MemoryLimit
 
 

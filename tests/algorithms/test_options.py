@@ -11,8 +11,8 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.merge_join.settings import SortOptions
 from earlyjoin.algorithms.options import OperatorOptions, option, parse_options
-from earlyjoin.algorithms.sort_options import SortOptions
 
 TABLE = pa.table({"k": range(100)})
 

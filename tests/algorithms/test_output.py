@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.errors import InputError
-from earlyjoin.state.rows import BatchRows
+from earlyjoin.state.rows.store import BatchRows
 
 LEFT = pa.schema(
     [pa.field("k", pa.int64(), nullable=False), pa.field("x", pa.string(), nullable=False), ("l", pa.int32())]

@@ -14,8 +14,8 @@ import pytest
 import earlyjoin as ej
 from algorithms.harness import Join, batch
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.blocks import RunSequence
 from earlyjoin.algorithms.choice import choose
+from earlyjoin.algorithms.merge_join.blocks import RunSequence
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Slice
 from earlyjoin.errors import BudgetExceeded

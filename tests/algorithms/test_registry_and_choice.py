@@ -11,15 +11,15 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.choice import choose
-from earlyjoin.algorithms.join_types import JoinType
-from earlyjoin.algorithms.nested_loop import NestedLoopJoin
+from earlyjoin.algorithms.matching.join_types import JoinType
+from earlyjoin.algorithms.nested_loop.operator import NestedLoopJoin
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Description, Plan
-from earlyjoin.algorithms.symmetric_hash import SymmetricHashJoin
+from earlyjoin.algorithms.symmetric_hash.operator import SymmetricHashJoin
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import Capability
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.int64())])
 

@@ -17,8 +17,8 @@ import earlyjoin as ej
 from algorithms.harness import Join, batch
 from conformance.conditions import KINDS
 from conformance.scenario import Run, scenarios, verify
+from earlyjoin.algorithms.merge_join.settings import SortOptions
 from earlyjoin.algorithms.resizing import Resizing
-from earlyjoin.algorithms.sort_options import SortOptions
 from earlyjoin.errors import InputError
 from earlyjoin.state.budget import MemoryLimit
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import earlyjoin as ej
+from earlyjoin.algorithms.matching.residual import Residual
+from earlyjoin.algorithms.nested_loop.tiles import Tiles
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.residual import Residual
-from earlyjoin.algorithms.tiles import Tiles
-from earlyjoin.state.rows import BatchRows
+from earlyjoin.state.rows.store import BatchRows
 
 
 @given(rows_i=st.integers(0, 30), rows_j=st.integers(0, 30), most=st.integers(1, 70))

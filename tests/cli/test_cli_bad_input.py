@@ -11,8 +11,8 @@ import pytest
 from cli.commands import run
 from earlyjoin.cli import main as cli_main
 from earlyjoin.errors import SourceError
-from earlyjoin.local.sources import csv as csv_source
-from earlyjoin.local.sources import jsonl as jsonl_source
+from earlyjoin.local.sources.text import csv as csv_source
+from earlyjoin.local.sources.text import jsonl as jsonl_source
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

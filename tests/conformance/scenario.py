@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from conformance.conditions import Kind, Row
 from earlyjoin.algorithms import protocol, registry
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.options import GivenOptions
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Operator, Plan, Slice
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import SpillDirectory
 
 Step = tuple[str, int, int, int]
 """("arrive", side, start, stop), ("react", steps, 0, 0), ("end", side, 0, 0), ("finish", 0, 0, 0)."""

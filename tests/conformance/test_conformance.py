@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from conformance.conditions import KINDS, Kind
 from conformance.scenario import Run, Scenario, able, check, check_moved, examples, scenarios, values_of, verify
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.state import joined
 from earlyjoin.state.budget import MemoryLimit
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from conformance.conditions import KINDS, Kind
 from conformance.scenario import Scenario, able, check, check_moved, examples, scenarios
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hashing.flush_policies import HASH_MERGE_POLICIES
-from earlyjoin.algorithms.hashing.operator import PartitionedHashJoin
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.hash_join.flush_policies import HASH_MERGE_POLICIES
+from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.state.budget import MemoryLimit
 
 ALGORITHMS = [name for name in registry.names() if issubclass(registry.get(name), PartitionedHashJoin)]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from conformance.conditions import KINDS, Kind
 from conformance.scenario import able, check, check_moved, examples, scenarios
-from earlyjoin.algorithms.join_types import JoinType
-from earlyjoin.algorithms.sort_options import SortOptions
+from earlyjoin.algorithms.matching.join_types import JoinType
+from earlyjoin.algorithms.merge_join.settings import SortOptions
 
 CASES = [pytest.param(kind, id=kind.name) for kind in KINDS if "pmj" in able(kind)]
 choices = st.builds(

@@ -14,7 +14,7 @@ from earlyjoin.algorithms.estimation import Aggregate, BetweenBlocks, TwoSided
 from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate, JoinedBlocks
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure, RowMoments, RowSums, Totals
 from earlyjoin.algorithms.protocol import Matches
-from earlyjoin.state.rows import BatchRows
+from earlyjoin.state.rows.store import BatchRows
 
 TOTAL = (1000, 1200)
 _ROWS = BatchRows(pa.record_batch({"k": pa.array(range(300))}))

@@ -16,8 +16,8 @@ from earlyjoin.algorithms import registry
 from earlyjoin.cli.main import main
 from earlyjoin.errors import DamagedFile, DamagedState, SnapshotError
 from earlyjoin.local.query import Query, State
+from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import SpillDirectory
 
 ROWS = 500
 SPILLING = [name for name in registry.names() if registry.get(name).description.spills]

@@ -6,7 +6,7 @@ import pytest
 
 from earlyjoin.algorithms import output
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.csv_records import header_of
+from earlyjoin.local.sources.text.csv_records import header_of
 
 
 class Counted(str):

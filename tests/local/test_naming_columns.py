@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 
 LEFT = pa.table({"id": [1, 2, 3], "day": [1, 1, 2], "Price": [5, 6, 7]})
 RIGHT = pa.table({"order_id": [2, 3, 3], "date": [1, 2, 9], "price": [1, 2, 3]})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from earlyjoin.local import writers
-from earlyjoin.local.sinks import open_sink
+from earlyjoin.local.outputs import writers
+from earlyjoin.local.outputs.sinks import open_sink
 
 
 def _written(path: Path, batches: list[pa.RecordBatch]) -> pq.FileMetaData:

@@ -19,7 +19,7 @@ import pytest
 
 import earlyjoin
 from earlyjoin import InputError, SinkError, join
-from earlyjoin.local.sinks import open_sink, sweep
+from earlyjoin.local.outputs.sinks import open_sink, sweep
 
 SOURCE = Path(earlyjoin.__file__).parents[1]
 TABLE = pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]})
@@ -28,7 +28,7 @@ BATCH = TABLE.to_batches()[0]
 WRITER = """
     import sys
     import pyarrow as pa
-    from earlyjoin.local.sinks import open_sink
+    from earlyjoin.local.outputs.sinks import open_sink
     batch = pa.record_batch({"k": [1, 2, 3]})
     sink = open_sink(sys.argv[1], batch.schema)
     sink.write(batch)

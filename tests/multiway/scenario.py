@@ -19,8 +19,8 @@ from earlyjoin.predicates.multiway import multi_equal
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import SpillDirectory
 
 Row = dict[str, Any]
 Step = tuple[str, int, int, int]

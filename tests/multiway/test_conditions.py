@@ -12,8 +12,8 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.errors import InputError, UnsupportedError
-from earlyjoin.predicates import saved
 from earlyjoin.predicates.multiway import multi_equal
+from earlyjoin.predicates.written import saved
 
 A = pa.table({"x": [1, 2], "y": ["p", "q"], "id": [10, 20]})
 B = pa.table({"x": [2, 2, 1], "y": ["q", "q", "z"], "id": [1, 2, 3]})

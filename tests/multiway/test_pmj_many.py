@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.multi_sweep import MultiSweep
+from earlyjoin.algorithms.merge_join.multi_sweep import MultiSweep
 from earlyjoin.algorithms.protocol import Context, Slice
 from earlyjoin.errors import BudgetExceeded, UnsupportedError
 from earlyjoin.kernels import hashing
 from earlyjoin.state import joined
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 from multiway.scenario import KINDS, VALUES, Run, Scenario, expected, in_turns, scenarios
 
 relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=15)

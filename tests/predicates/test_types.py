@@ -9,8 +9,8 @@ import pytest
 
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates import equal, less
-from earlyjoin.predicates.columns import Column
-from earlyjoin.predicates.types import Domain, Kind, common_domain
+from earlyjoin.predicates.encoding.columns import Column
+from earlyjoin.predicates.encoding.types import Domain, Kind, common_domain
 from predicates.samples import FAMILIES
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earlyjoin.algorithms.hashing.formulas import JoinSize, results_in_memory
+from earlyjoin.algorithms.hash_join.prediction.formulas import JoinSize, results_in_memory
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench import tpch
 from earlyjoin.report.experiments import tpch_keys

@@ -14,8 +14,8 @@ import pyarrow as pa
 import earlyjoin as ej
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.predicates.conjunction import Condition
-from earlyjoin.spark.bulk import Sides, column_names, tag_name
-from earlyjoin.spark.bulk_partitioned import PartitionedJoin
+from earlyjoin.spark.bulk.base import Sides, column_names, tag_name
+from earlyjoin.spark.bulk.cells.partitioned import PartitionedJoin
 from earlyjoin.spark.options import SparkOptions
 
 Row = dict[str, Any]

@@ -54,7 +54,8 @@ def spark() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look would read tables of a test as a whole, and leave nothing to the bulk, or Spark be done before it."""
-    from earlyjoin.spark import early, execution
+    from earlyjoin.spark import execution
+    from earlyjoin.spark.early import phase as early
 
     monkeypatch.setattr(execution, "_SOON_S", 0.0)
     monkeypatch.setattr(early, "LEAST_ROWS", 300)

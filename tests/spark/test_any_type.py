@@ -11,7 +11,7 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.predicates import band, equal, less
-from earlyjoin.spark.arrow_forms import collected
+from earlyjoin.spark.columns.arrow_forms import collected
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
 

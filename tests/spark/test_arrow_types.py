@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from earlyjoin.spark.arrow_types import plain_schema
+from earlyjoin.spark.columns.arrow_types import plain_schema
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark

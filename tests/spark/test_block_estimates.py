@@ -7,8 +7,8 @@ import pytest
 
 from earlyjoin.report.coverage.block_rounds import Answer, answers, lines, rows_of
 from earlyjoin.report.coverage.layouts import Layout, Shape
-from earlyjoin.spark.estimating import BlockEstimate, estimate_of
-from earlyjoin.spark.key_evidence import SideEvidence
+from earlyjoin.spark.early.estimating import BlockEstimate, estimate_of
+from earlyjoin.spark.early.key_evidence import SideEvidence
 
 SEEDS = range(70_000, 70_100)
 MOMENTS = (4, 12, 24, 28)

@@ -12,8 +12,8 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.predicates.conjunction import Condition
-from earlyjoin.spark.bulk_banded import BandedJoin
-from earlyjoin.spark.bulk_bucketed import BucketedJoin
+from earlyjoin.spark.bulk.banded import BandedJoin
+from earlyjoin.spark.bulk.bucketed import BucketedJoin
 from spark.bulk_cases import CASES, bulk, expected, table
 
 pytest.importorskip("pyspark")

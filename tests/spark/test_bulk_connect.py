@@ -21,7 +21,7 @@ import json, sys
 from dataclasses import replace
 from pyspark.sql import SparkSession
 from spark.bulk_cases import CASES, bulk, table
-from earlyjoin.spark.surveying import survey
+from earlyjoin.spark.inspecting.surveying import survey
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 left, right = spark.createDataFrame(table(1, 40)), spark.createDataFrame(table(2, 40))
 told = {}

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.spark.bulk_keyed import KeyedJoin
-from earlyjoin.spark.bulk_partitioned import PartitionedJoin
-from earlyjoin.spark.surveying import Survey, survey
+from earlyjoin.spark.bulk.cells.partitioned import PartitionedJoin
+from earlyjoin.spark.bulk.keyed import KeyedJoin
+from earlyjoin.spark.inspecting.surveying import Survey, survey
 from spark.bulk_cases import CASES, bulk, expected, table
 
 pytest.importorskip("pyspark")

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.conditions import KINDS, Kind, Row
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Plan
-from earlyjoin.spark.bulk import Sides
-from earlyjoin.spark.bulk_partitioned import Layout, PartitionedJoin
-from earlyjoin.spark.cell_join import CellJoiner, cell_plan
+from earlyjoin.spark.bulk.base import Sides
+from earlyjoin.spark.bulk.cells import Space
+from earlyjoin.spark.bulk.cells.cell_join import CellJoiner, cell_plan
+from earlyjoin.spark.bulk.cells.packing import Copies, Packer
+from earlyjoin.spark.bulk.cells.partitioned import Layout, PartitionedJoin
+from earlyjoin.spark.inspecting.surveying import SideSurvey, Survey, Surveyor
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.packing import Copies, Packer
-from earlyjoin.spark.partitioning import Space
-from earlyjoin.spark.surveying import SideSurvey, Survey, Surveyor
 
 PREDICATES = [
     kind

@@ -20,10 +20,10 @@ from earlyjoin.cli import engines
 from earlyjoin.cli.live import Wording
 from earlyjoin.cli.main import main
 from earlyjoin.errors import SourceError
-from earlyjoin.spark import sinks
-from earlyjoin.spark.targets import Target
+from earlyjoin.query.life import Progress
+from earlyjoin.spark.writing import sinks
+from earlyjoin.spark.writing.targets import Target
 from earlyjoin.state.counters import Phase
-from earlyjoin.state.life import Progress
 from spark.tables import in_files, multiset, numbered
 
 pytest.importorskip("pyspark")

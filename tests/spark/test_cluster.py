@@ -23,7 +23,7 @@ def test_an_archive_has_the_package_and_the_same_bytes_each_time(tmp_path: Path)
     first, second = make_archive(tmp_path / "a.zip"), make_archive(tmp_path / "b.zip")
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as archive:
-        assert {"earlyjoin/__init__.py", "earlyjoin/spark/packing.py"} <= set(archive.namelist())
+        assert {"earlyjoin/__init__.py", "earlyjoin/spark/bulk/cells/packing.py"} <= set(archive.namelist())
     script = "import sys; sys.path.insert(0, sys.argv[1]); import earlyjoin.predicates as p; print(p.__file__)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = subprocess.run(

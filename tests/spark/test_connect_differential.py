@@ -25,7 +25,7 @@ ROWS = (40, 30)
 SCRIPT = """
 import json, sys
 from pyspark.sql import SparkSession
-from earlyjoin.spark.driver_join import DriverJoin
+from earlyjoin.spark.bulk.driver_join import DriverJoin
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
 from spark.bulk_cases import CASES

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.spark.driver_join import DriverJoin
+from earlyjoin.spark.bulk.driver_join import DriverJoin
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query, State

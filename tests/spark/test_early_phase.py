@@ -17,7 +17,10 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import SourceError
-from earlyjoin.spark import aiming, early, execution, looking, unchanged
+from earlyjoin.spark import execution
+from earlyjoin.spark.early import aiming, looking
+from earlyjoin.spark.early import phase as early
+from earlyjoin.spark.inspecting import unchanged
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
 from spark.tables import in_files, multiset, numbered

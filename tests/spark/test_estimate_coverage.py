@@ -40,7 +40,7 @@ def laid_out(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[
 def test_intervals_that_are_given_hold(
     spark: Any, laid_out: tuple[str, list[str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from earlyjoin.spark import blocks
+    from earlyjoin.spark.early import blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1024)  # small files have several blocks, too
     order, paths, truth = laid_out

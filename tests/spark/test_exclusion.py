@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.predicates import equal
-from earlyjoin.spark.bulk import Sides
-from earlyjoin.spark.bulk_equality import SparkJoin
-from earlyjoin.spark.exclusion import fresh_pairs, fresh_semi
+from earlyjoin.spark.bulk.base import Sides
+from earlyjoin.spark.bulk.equality import SparkJoin
+from earlyjoin.spark.early.exclusion import fresh_pairs, fresh_semi
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 Row = tuple[int | None, ...]

@@ -10,7 +10,7 @@ import pytest
 
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.predicates import band, equal
-from earlyjoin.spark.key_evidence import Evidence, KeyEvidence, equal_places
+from earlyjoin.spark.early.key_evidence import Evidence, KeyEvidence, equal_places
 
 BLOCK = np.repeat(np.arange(4), 500)
 

@@ -15,13 +15,13 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import BudgetExceeded, EarlyJoinError
-from earlyjoin.spark.driver_join import DriverJoin
+from earlyjoin.spark.bulk.driver_join import DriverJoin
+from earlyjoin.spark.columns.types import arrow_schema
+from earlyjoin.spark.inspecting.plain_files import files_here, has_one_meaning, read_files, read_ranges
+from earlyjoin.spark.inspecting.scans import Planned, look
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.plain_files import files_here, has_one_meaning, read_files, read_ranges
 from earlyjoin.spark.query import Query
-from earlyjoin.spark.scans import Planned, look
-from earlyjoin.spark.types import arrow_schema
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
 from spark.tables import in_files, multiset
 
@@ -372,6 +372,6 @@ def test_an_error_of_our_own_is_not_hidden(tmp_path: Path, monkeypatch: pytest.M
         raise TypeError("a slip of ours")
 
     in_files(ROWS, tmp_path / "t", 1)
-    monkeypatch.setattr("earlyjoin.spark.plain_files._unpacked", broken)
+    monkeypatch.setattr("earlyjoin.spark.inspecting.plain_files._unpacked", broken)
     with pytest.raises(TypeError, match="a slip of ours"):
         read_files(list((tmp_path / "t").glob("*.parquet")), ROWS.schema, account(), 2)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from earlyjoin.spark.blocks import Blocks
-from earlyjoin.spark.plans import plan_nodes
-from earlyjoin.spark.scans import Computed, Files, Small, examine
+from earlyjoin.spark.early.blocks import Blocks
+from earlyjoin.spark.inspecting.plans import plan_nodes
+from earlyjoin.spark.inspecting.scans import Computed, Files, Small, examine
 from spark.tables import in_files, numbered
 
 EXPLAINED = """== Optimized Logical Plan ==

@@ -182,7 +182,7 @@ def test_estimates_of_true_runs(spark: Any, tables: tuple[pa.Table, str, pa.Tabl
 
 def test_few_files_are_estimated_by_their_keys(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block of the only file would cost as much as the table: only keys are read, and no such row goes out."""
-    from earlyjoin.spark import blocks, drawing
+    from earlyjoin.spark.early import blocks, drawing
 
     monkeypatch.setattr(drawing, "SMALL_BYTES", 0)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 256)
@@ -202,7 +202,7 @@ def test_few_files_are_estimated_by_their_keys(spark: Any, tmp_path: Path, monke
 
 
 def test_streamed_delivery(spark: Any, tables: tuple[pa.Table, str, pa.Table, str], monkeypatch: Any) -> None:
-    from earlyjoin.spark import delivery
+    from earlyjoin.spark.bulk import delivery
 
     monkeypatch.setattr(delivery, "COLLECTED_NBYTES", 0)
     left, left_path, right, right_path = tables

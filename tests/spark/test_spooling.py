@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.errors import DamagedFile
-from earlyjoin.spark import delivery
-from earlyjoin.spark.delivery import Delivery
+from earlyjoin.spark.bulk import delivery
+from earlyjoin.spark.bulk.delivery import Delivery
+from earlyjoin.spark.bulk.spooling import Spool, packing
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.spooling import Spool, packing
 
 
 def batches(*sizes: int) -> list[pa.RecordBatch]:

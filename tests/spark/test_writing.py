@@ -13,9 +13,10 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.errors import EarlyJoinError, InputError, SinkError
 from earlyjoin.predicates import band, equal
-from earlyjoin.spark import parquet_directory, sinks, writing
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.query import Query
+from earlyjoin.spark.writing import parquet_directory, sinks
+from earlyjoin.spark.writing import whole as writing
 from spark.tables import in_files, multiset, numbered
 
 pytest.importorskip("pyspark")

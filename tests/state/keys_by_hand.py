@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from earlyjoin.predicates.keys import Bytes, Keys
+from earlyjoin.predicates.encoding.keys import Bytes, Keys
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
 
 Key = tuple[tuple[int, ...], bytes | None]

@@ -9,9 +9,9 @@ import pytest
 
 from earlyjoin.errors import DamagedFile
 from earlyjoin.kernels.checksums import FLAGS_A_BLOCK
-from earlyjoin.state.flag_file import FlagFile
+from earlyjoin.state.disk.flag_file import FlagFile
+from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import SpillDirectory
 
 
 def test_flags_are_appended_read_marked_saved_and_loaded(tmp_path: Path) -> None:

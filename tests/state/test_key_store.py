@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.errors import BudgetExceeded
-from earlyjoin.predicates.keys import Keys
+from earlyjoin.predicates.encoding.keys import Keys
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.key_store import KeyStore
 from state.keys_by_hand import Key, account, keys_of, plain

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from earlyjoin.state import owned_files
-from earlyjoin.state.owned_files import claim, is_held, remove_abandoned
+from earlyjoin.state.disk import owned_files
+from earlyjoin.state.disk.owned_files import claim, is_held, remove_abandoned
 
 SOURCE = Path(owned_files.__file__).parents[2]
 
 HOLDER = """
     import sys
     from pathlib import Path
-    from earlyjoin.state.owned_files import claim
+    from earlyjoin.state.disk.owned_files import claim
     path, handle = claim(lambda: Path(sys.argv[1]))
     path.write_bytes(b"rows")
     print("held", flush=True)

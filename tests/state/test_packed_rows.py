@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from earlyjoin.state.packed_rows import LEAST_COLUMNS, PACKED, RowPacking, UnpackedRows
-from earlyjoin.state.rows import BatchRows
+from earlyjoin.state.rows.packed import LEAST_COLUMNS, PACKED, RowPacking, UnpackedRows
+from earlyjoin.state.rows.store import BatchRows
 
 _ROWS = 21
 _COLUMNS = {

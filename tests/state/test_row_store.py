@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
-from earlyjoin.state.rows import BatchRows, RowStore, empty_columns, one_batch
-from earlyjoin.state.storage import contiguous, take_array
+from earlyjoin.state.rows.storage import contiguous, take_array
+from earlyjoin.state.rows.store import BatchRows, RowStore, empty_columns, one_batch
 from state.arrow_columns import COLUMNS, without_nulls
 
 relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from earlyjoin.state.sizes import array_nbytes, batch_nbytes, likely_row_nbytes
+from earlyjoin.state.rows.sizes import array_nbytes, batch_nbytes, likely_row_nbytes
 from state.arrow_columns import COLUMNS
 
 LONG = [f"{number} is a string of more than twelve bytes" if number % 3 else None for number in range(5000)]

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 from earlyjoin.errors import EarlyJoinError, InputError, SpillClosed
-from earlyjoin.state import spill
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.runs import RunWriter
-from earlyjoin.state.spill import SpillDirectory, sweep
+from earlyjoin.state.disk import spill
+from earlyjoin.state.disk.runs import RunWriter
+from earlyjoin.state.disk.spill import SpillDirectory, sweep
 from state.arrow_columns import COLUMNS
 
 SOURCE = Path(spill.__file__).parents[2]
@@ -35,7 +35,7 @@ def start(script: str, root: Path, **more: object) -> subprocess.Popen[str]:
     head = f"""
         import os, sys, time
         from pathlib import Path
-        from earlyjoin.state.spill import SpillDirectory, sweep
+        from earlyjoin.state.disk.spill import SpillDirectory, sweep
         root = Path({str(root)!r})
     """
     return subprocess.Popen(

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from earlyjoin.state.rows import BatchRows, one_batch
-from earlyjoin.state.stacked import StackedRows
+from earlyjoin.state.rows.stacked import StackedRows
+from earlyjoin.state.rows.store import BatchRows, one_batch
 
 
 def stacked(lengths: list[int]) -> tuple[StackedRows, pa.Table]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import earlyjoin as ej
-from earlyjoin.algorithms.sweep import sweep_join
+from earlyjoin.algorithms.sweep_areas import sweep_join
 from earlyjoin.predicates.base import Predicate
 
 DATA = Path(os.environ.get("EARLYJOIN_DATA", "no-data"))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms.sweep import AreaMaker, SortedRun, SweepArea, SweepCursor, SweepOrder, make_sweep
+from earlyjoin.algorithms.sweep_areas import AreaMaker, SortedRun, SweepArea, SweepCursor, SweepOrder, make_sweep
 from earlyjoin.predicates.base import BoundPredicate, Predicate
-from earlyjoin.predicates.keys import Keys
+from earlyjoin.predicates.encoding.keys import Keys
 from earlyjoin.state.budget import Budget, MemoryLimit
 
 Pair = tuple[int, int]

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import earlyjoin.predicates as predicates
-from earlyjoin.algorithms.sweep import SortedRun, SweepCursor, make_sweep, sweep_join, sweep_runs
+from earlyjoin.algorithms.sweep_areas import SortedRun, SweepCursor, make_sweep, sweep_join, sweep_runs
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import BoundPredicate, Predicate
-from earlyjoin.predicates.keys import Keys
+from earlyjoin.predicates.encoding.keys import Keys
 from earlyjoin.state.budget import Budget, MemoryLimit
 from sweep.sweeping import Case, Sweep, filled, query_all, whole_run
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from earlyjoin.algorithms.sweep import intervals, make_sweep, plane, sweep_join
+from earlyjoin.algorithms.sweep_areas import intervals, make_sweep, plane, sweep_join
 from sweep.kinds import KINDS
 from sweep.sweeping import Sweep, filled, query_all, whole_run
 

@@ -19,9 +19,9 @@ from earlyjoin.algorithms.estimation.estimate import Aggregate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure
 from earlyjoin.algorithms.protocol import Matches, Plan
 from earlyjoin.errors import InputError
-from earlyjoin.predicates import saved
-from earlyjoin.predicates.carried import empty_table
+from earlyjoin.predicates.encoding.carried import empty_table
 from earlyjoin.predicates.filters import unfit
+from earlyjoin.predicates.written import saved
 
 _SAFE_INTEGER_SUM = 2.0**62
 _NARROW_DECIMAL = 30

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.buffers import plain
-from earlyjoin.predicates.carried import carried_type, from_carried
-from earlyjoin.predicates.keys import Int64
-from earlyjoin.predicates.types import is_list
-from earlyjoin.state.packed_rows import RowPacking, UnpackedRows
-from earlyjoin.state.rows import Rows, empty_columns
-from earlyjoin.state.sizes import array_nbytes, batch_nbytes
+from earlyjoin.predicates.encoding.buffers import plain
+from earlyjoin.predicates.encoding.carried import carried_type, from_carried
+from earlyjoin.predicates.encoding.keys import Int64
+from earlyjoin.predicates.encoding.types import is_list
+from earlyjoin.state.rows.packed import RowPacking, UnpackedRows
+from earlyjoin.state.rows.sizes import array_nbytes, batch_nbytes
+from earlyjoin.state.rows.store import Rows, empty_columns
 
 DEFAULT_SUFFIXES = ("", "_right")
 _INTEGER = pa.decimal128(20, 0)

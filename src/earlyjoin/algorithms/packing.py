@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from earlyjoin.algorithms.matching.residual import columns_of
 from earlyjoin.algorithms.protocol import Plan
-from earlyjoin.algorithms.residual import columns_of
-from earlyjoin.state.packed_rows import RowPacking
+from earlyjoin.state.rows.packed import RowPacking
 
 Packings = tuple[RowPacking | None, ...]
 """For each input how its rows are packed; None: they travel as they are."""

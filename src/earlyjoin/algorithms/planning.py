@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from earlyjoin.algorithms.join_types import JoinType, check_cross
+from earlyjoin.algorithms.matching.join_types import JoinType, check_cross
 from earlyjoin.algorithms.output import DEFAULT_SUFFIXES, OutputSchema
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
-from earlyjoin.predicates.carried import carried_schema
 from earlyjoin.predicates.conjunction import Condition, bind
+from earlyjoin.predicates.encoding.carried import carried_schema
 from earlyjoin.predicates.multiway import MultiEqual
 
 

@@ -20,19 +20,19 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.predicates.base import Capability
-from earlyjoin.predicates.columns import SIDES
 from earlyjoin.predicates.conjunction import BoundConjunction
-from earlyjoin.predicates.keys import Int64
+from earlyjoin.predicates.encoding.columns import SIDES
+from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import LogicalClock
 from earlyjoin.state.counters import Counters, Phase
-from earlyjoin.state.rows import Rows
+from earlyjoin.state.disk.spill import SpillDirectory
+from earlyjoin.state.rows.store import Rows
 from earlyjoin.state.snapshot import Snapshot
-from earlyjoin.state.spill import SpillDirectory
 
 DEFAULT_OUTPUT_ROWS = 65536
 

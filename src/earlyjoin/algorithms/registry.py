@@ -15,16 +15,16 @@ from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import BoundPredicate, Capability
 
 _MODULES = (
-    "symmetric_hash",
-    "nested_loop",
-    "pmj",
-    "pmj_many",
-    "sort_merge",
-    "hashing.dhj",
-    "hashing.ehj",
-    "hashing.hmj",
-    "hashing.rpj",
-    "hashing.xjoin",
+    "symmetric_hash.operator",
+    "nested_loop.operator",
+    "merge_join.pmj",
+    "merge_join.pmj_many",
+    "merge_join.sort_merge",
+    "hash_join.dhj",
+    "hash_join.ehj",
+    "hash_join.hmj",
+    "hash_join.rpj.operator",
+    "hash_join.xjoin",
 )
 """Where they are, in the order in which they are looked at."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from earlyjoin.algorithms.protocol import Description, Plan
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import MemoryLimit, format_bytes, format_enough
-from earlyjoin.state.sizes import flexible_columns
+from earlyjoin.state.rows.sizes import flexible_columns
 
 _INPUT_SHARE = 1 / 8
 _SMALL_INPUT_SHARE = 3 / 16

@@ -268,7 +268,7 @@ def _join_type(text: str) -> str:
     if text in _JOIN_TYPES:
         return text
     # Imported here: help and other errors of arguments come without loading the kernels.
-    from earlyjoin.algorithms.join_types import JoinType, is_cross
+    from earlyjoin.algorithms.matching.join_types import JoinType, is_cross
     from earlyjoin.errors import InputError
 
     try:

@@ -16,10 +16,10 @@ from earlyjoin.cli.speaking import tell
 from earlyjoin.errors import InputError
 from earlyjoin.local.query import Query
 from earlyjoin.local.sources.paths import find_files
-from earlyjoin.local.sources.pipes import is_pipe
+from earlyjoin.local.sources.piping.pipes import is_pipe
 from earlyjoin.spark.inputs import FORMATS, format_of
 from earlyjoin.spark.session import INSTALL, missing_java
-from earlyjoin.spark.targets import Target
+from earlyjoin.spark.writing.targets import Target
 from earlyjoin.state.budget import format_bytes
 
 SMALL_BYTES = 256 * 2**20

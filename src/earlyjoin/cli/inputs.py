@@ -13,7 +13,7 @@ from earlyjoin.cli.conditions import names, split
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources import SimulatedSource, Source, open_source, parse_arrivals
 from earlyjoin.local.sources.paths import find_files
-from earlyjoin.local.sources.pipes import file_behind, is_pipe
+from earlyjoin.local.sources.piping.pipes import file_behind, is_pipe
 
 SIDES = ("left", "right")
 _STANDARD_INPUT = "/dev/stdin"

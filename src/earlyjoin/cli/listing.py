@@ -6,7 +6,7 @@ import argparse
 
 from earlyjoin import algorithms
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.options import OperatorOptions
 from earlyjoin.algorithms.protocol import Description
 from earlyjoin.cli.arguments import EXIT_DONE

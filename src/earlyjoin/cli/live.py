@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from earlyjoin.query.life import Progress
 from earlyjoin.state.budget import format_bytes
-from earlyjoin.state.life import Progress
 
 if TYPE_CHECKING:
     from earlyjoin.local.query import Query

@@ -20,10 +20,10 @@ import pyarrow as pa
 from earlyjoin.cli.speaking import standard_output
 from earlyjoin.cli.tables import print_rows
 from earlyjoin.errors import InputError
-from earlyjoin.local.sinks import open_sink
+from earlyjoin.local.outputs.sinks import open_sink
+from earlyjoin.local.outputs.targets import check_target, refuse_same_file
+from earlyjoin.local.outputs.writers import open_writer
 from earlyjoin.local.sources import Source
-from earlyjoin.local.targets import check_target, refuse_same_file
-from earlyjoin.local.writers import open_writer
 
 GLANCE_ROWS = 20
 _BINARY = ("arrow", "parquet")

@@ -25,14 +25,14 @@ from earlyjoin.local.estimating.worth import Worth
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.local.sources.packing import PackedSource
+from earlyjoin.local.sources.columnar.packing import PackedSource
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.local.virtual_inputs import VirtualInputs
 from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock, LogicalClock, VirtualClock
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.sizes import likely_row_nbytes
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
+from earlyjoin.state.rows.sizes import likely_row_nbytes
 
 _FIRST_ROWS = 4096
 

@@ -20,7 +20,7 @@ from earlyjoin.errors import EarlyJoinError, SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
 from earlyjoin.state.budget import Account, Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock
-from earlyjoin.state.sizes import batch_nbytes
+from earlyjoin.state.rows.sizes import batch_nbytes
 
 _STOP_LOOK_S = 0.1
 """Whoever waits looks this often whether to stop: a signal handler can set a flag, but must not take a lock."""

@@ -13,10 +13,10 @@ from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.schemas import difference, nullability, parse_types
-from earlyjoin.predicates import saved
-from earlyjoin.predicates.carried import carried_batch, carried_schema, restored_batch
+from earlyjoin.predicates.encoding.carried import carried_batch, carried_schema, restored_batch
+from earlyjoin.predicates.written import saved
+from earlyjoin.query.life import Stopwatch
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.life import Stopwatch
 from earlyjoin.state.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from earlyjoin.algorithms.hashing.prediction import Prediction, Situation, predict, shares_of
+from earlyjoin.algorithms.hash_join.prediction.curves import Prediction, Situation, predict, shares_of
 from earlyjoin.algorithms.reading import Phased, Ratio, SmallerFirst
 from earlyjoin.local.execution import Execution
 from earlyjoin.local.sources.base import Source

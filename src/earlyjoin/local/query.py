@@ -22,18 +22,18 @@ from earlyjoin.errors import InputError
 from earlyjoin.local import explaining, pausing
 from earlyjoin.local.execution import Execution, row_widths
 from earlyjoin.local.options import JoinOptions
-from earlyjoin.local.sinks import open_sink
+from earlyjoin.local.outputs.sinks import open_sink
 from earlyjoin.local.sources.adapting import adapted
 from earlyjoin.local.sources.base import Source
-from earlyjoin.local.sources.once import refuse_shared
-from earlyjoin.local.sources.widening import carried, widened
+from earlyjoin.local.sources.columnar.widening import carried, widened
+from earlyjoin.local.sources.piping.once import refuse_shared
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
+from earlyjoin.query.describing import Portrait
+from earlyjoin.query.life import Progress, State
+from earlyjoin.query.running_query import RunningQuery
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
-from earlyjoin.state.describing import Portrait
-from earlyjoin.state.life import Progress, State
-from earlyjoin.state.running_query import RunningQuery
 from earlyjoin.state.snapshot import Snapshot
 
 __all__ = ["Query", "State"]

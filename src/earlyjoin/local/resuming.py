@@ -14,7 +14,7 @@ from earlyjoin.local.query import Query
 from earlyjoin.local.sources import open_source
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.watching import compare, compare_lists, compare_moved
-from earlyjoin.predicates import saved
+from earlyjoin.predicates.written import saved
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.snapshot import Snapshot

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.local.inputs import Arrival
-from earlyjoin.predicates.keys import Int64
+from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.state.clock import VirtualClock
 
 _LOOK_S = 1e-6

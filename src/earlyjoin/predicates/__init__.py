@@ -14,14 +14,14 @@ from earlyjoin.predicates.comparison import (
 from earlyjoin.predicates.conjunction import BoundConjunction, Condition, Conjunction, bind
 from earlyjoin.predicates.disjunction import Disjunction
 from earlyjoin.predicates.distance import BoundNear, Near, near
-from earlyjoin.predicates.durations import parse_duration
+from earlyjoin.predicates.encoding.keys import Bytes, Keys
 from earlyjoin.predicates.equality import BoundEqual, Equal, equal
 from earlyjoin.predicates.filters import Filter
 from earlyjoin.predicates.intervals import BoundOverlaps, Overlaps, overlaps
-from earlyjoin.predicates.keys import Bytes, Keys
 from earlyjoin.predicates.one_sided import OneSided
 from earlyjoin.predicates.rectangles import BoundIntersects, Intersects, intersects
-from earlyjoin.predicates.where_text import parse_where, where
+from earlyjoin.predicates.written.durations import parse_duration
+from earlyjoin.predicates.written.where_text import parse_where, where
 
 __all__ = [
     "LEFT",

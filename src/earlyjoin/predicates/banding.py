@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.buffers import validity
-from earlyjoin.predicates.columns import Column, find_column, name_pair, qualified
-from earlyjoin.predicates.encoding import float_values, ordinal_words
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.buffers import validity
+from earlyjoin.predicates.encoding.columns import Column, find_column, name_pair, qualified
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.types import NUMBERS, TEMPORAL, Domain, Kind, common_domain
+from earlyjoin.predicates.encoding.words import float_values, ordinal_words
 from earlyjoin.predicates.matching import both, valid_pairs
 from earlyjoin.predicates.tolerance import Tolerance, eps_in_words, plain_eps
-from earlyjoin.predicates.types import NUMBERS, TEMPORAL, Domain, Kind, common_domain
 
 Words = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 

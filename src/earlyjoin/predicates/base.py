@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 
 if TYPE_CHECKING:
     from earlyjoin.predicates.conjunction import Condition, Conjunction

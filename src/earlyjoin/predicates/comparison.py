@@ -8,13 +8,13 @@ from typing import Literal
 import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.buffers import validity
-from earlyjoin.predicates.columns import Column, find_column, name_pair, qualified
-from earlyjoin.predicates.encoding import ordinal_words
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.buffers import validity
+from earlyjoin.predicates.encoding.columns import Column, find_column, name_pair, qualified
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.strings import heap_of, prefix_word
+from earlyjoin.predicates.encoding.types import BYTES, Domain, common_domain
+from earlyjoin.predicates.encoding.words import ordinal_words
 from earlyjoin.predicates.matching import compare_pairs, valid_pairs
-from earlyjoin.predicates.strings import heap_of, prefix_word
-from earlyjoin.predicates.types import BYTES, Domain, common_domain
 
 Operator = Literal["<", "<=", ">", ">=", "<>"]
 

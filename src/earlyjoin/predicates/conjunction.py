@@ -11,9 +11,9 @@ import pyarrow as pa
 from earlyjoin.errors import InputError
 from earlyjoin.predicates.base import BoundPredicate, Capability, Combinable, Pairs, Predicate
 from earlyjoin.predicates.disjunction import BoundDisjunction, Disjunction
+from earlyjoin.predicates.encoding.keys import Bool
 from earlyjoin.predicates.equality import BoundEqual, Equal
 from earlyjoin.predicates.filters import Filter
-from earlyjoin.predicates.keys import Bool
 from earlyjoin.predicates.one_sided import BoundOneSided, OneSided
 
 Residue = Filter | OneSided | Disjunction

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.predicates.base import Combinable, Pairs
-from earlyjoin.predicates.keys import Bool
+from earlyjoin.predicates.encoding.keys import Bool
 
 if TYPE_CHECKING:
     from earlyjoin.predicates.conjunction import BoundConjunction, Condition, Conjunction

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.buffers import validity
-from earlyjoin.predicates.columns import Column, Names, find_columns, name_pair, qualified
-from earlyjoin.predicates.encoding import float_values
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.buffers import validity
+from earlyjoin.predicates.encoding.columns import Column, Names, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.types import NUMBERS, Kind, common_domain
+from earlyjoin.predicates.encoding.words import float_values
 from earlyjoin.predicates.matching import both, valid_pairs
 from earlyjoin.predicates.tolerance import float_eps
-from earlyjoin.predicates.types import NUMBERS, Kind, common_domain
 
 MAX_DIMENSIONS = 64
 

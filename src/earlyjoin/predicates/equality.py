@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.buffers import blank_nulls, present
-from earlyjoin.predicates.columns import Advice, Column, Names, find_columns, name_pair, qualified
-from earlyjoin.predicates.encoding import ordinal_words
-from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
+from earlyjoin.predicates.encoding.buffers import blank_nulls, present
+from earlyjoin.predicates.encoding.columns import Advice, Column, Names, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.keys import Bool, Bytes, Int64, Keys
+from earlyjoin.predicates.encoding.nested import nested_heap
+from earlyjoin.predicates.encoding.strings import hash_word, heap_of, one_heap
+from earlyjoin.predicates.encoding.types import BYTES, NESTED, Domain, common_domain
+from earlyjoin.predicates.encoding.words import ordinal_words
 from earlyjoin.predicates.matching import both, equal_pairs, valid_pairs
-from earlyjoin.predicates.nested import nested_heap
-from earlyjoin.predicates.strings import hash_word, heap_of, one_heap
-from earlyjoin.predicates.types import BYTES, NESTED, Domain, common_domain
 
 _FLAGS_A_WORD = 63
 

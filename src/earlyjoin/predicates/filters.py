@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from earlyjoin.errors import InputError
 from earlyjoin.predicates.base import Combinable, Pairs
-from earlyjoin.predicates.carried import empty_table
-from earlyjoin.predicates.columns import listed, near_name
-from earlyjoin.predicates.keys import Bool
+from earlyjoin.predicates.encoding.carried import empty_table
+from earlyjoin.predicates.encoding.columns import listed, near_name
+from earlyjoin.predicates.encoding.keys import Bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

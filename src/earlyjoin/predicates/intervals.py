@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.buffers import validity
-from earlyjoin.predicates.columns import Column, find_columns, name_pair, qualified
-from earlyjoin.predicates.encoding import float_values, ordinal_words
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.buffers import validity
+from earlyjoin.predicates.encoding.columns import Column, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.types import Domain, Kind, common_domain
+from earlyjoin.predicates.encoding.words import float_values, ordinal_words
 from earlyjoin.predicates.matching import both, valid_pairs
-from earlyjoin.predicates.types import Domain, Kind, common_domain
 
 
 @dataclass(frozen=True, slots=True)

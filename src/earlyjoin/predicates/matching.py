@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earlyjoin.kernels import byte_strings
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 
 Int8 = npt.NDArray[np.int8]
 

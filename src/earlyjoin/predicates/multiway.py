@@ -14,10 +14,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from earlyjoin.errors import InputError, UnsupportedError
-from earlyjoin.predicates.columns import find_column
 from earlyjoin.predicates.conjunction import BoundConjunction
+from earlyjoin.predicates.encoding.columns import find_column
+from earlyjoin.predicates.encoding.types import common_domain
 from earlyjoin.predicates.equality import BoundEqual
-from earlyjoin.predicates.types import common_domain
 
 MultiOn = str | Sequence["str | tuple[str, str]"]
 """A column that every input has, or a list of such columns, of texts "a.x = b.y" and of pairs ("a.x", "b.y")."""

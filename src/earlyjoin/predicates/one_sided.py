@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Combinable, Pairs
-from earlyjoin.predicates.columns import SIDES, Column, find_column, input_text, listed, near_name
 from earlyjoin.predicates.comparison import Comparison
-from earlyjoin.predicates.constants import constants
+from earlyjoin.predicates.encoding.columns import SIDES, Column, find_column, input_text, listed, near_name
+from earlyjoin.predicates.encoding.keys import Bool, Keys
+from earlyjoin.predicates.encoding.types import Incomparable, value_type
 from earlyjoin.predicates.equality import Equal
 from earlyjoin.predicates.filters import Filter
-from earlyjoin.predicates.keys import Bool, Keys
-from earlyjoin.predicates.types import Incomparable, value_type
+from earlyjoin.predicates.written.constants import constants
 
 Sign = Literal["=", "<", "<=", ">", ">=", "<>"]
 _CONSTANT = "constant"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.columns import Column, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import Column, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.types import Domain
 from earlyjoin.predicates.intervals import axis_domain, axis_overlaps, extents
-from earlyjoin.predicates.keys import Bool, Int64, Keys
 from earlyjoin.predicates.matching import valid_pairs
-from earlyjoin.predicates.types import Domain
 
 _AXES = 2
 

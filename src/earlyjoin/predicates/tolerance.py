@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from earlyjoin.errors import InputError, UnsupportedError
-from earlyjoin.predicates.durations import parse_duration, timedelta_nanoseconds
-from earlyjoin.predicates.types import TEMPORAL, UNITS, Domain, Kind
+from earlyjoin.predicates.encoding.types import TEMPORAL, UNITS, Domain, Kind
+from earlyjoin.predicates.written.durations import parse_duration, timedelta_nanoseconds
 
 Tolerance = int | float | Decimal | datetime.timedelta | str
 """A number, a length of time, or either one as text."""

@@ -9,30 +9,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import SourceError
 from earlyjoin.predicates.conjunction import Condition
-from earlyjoin.spark.bulk import Bulk, Sides, choose_bulk, tag_name
-from earlyjoin.spark.bulk_equality import SparkJoin
-from earlyjoin.spark.delivery import Delivery
-from earlyjoin.spark.driver_join import DriverJoin, left_to_spark, too_large
-from earlyjoin.spark.early import Early
-from earlyjoin.spark.exclusion import NO_TAG
-from earlyjoin.spark.few_rows import Ahead
+from earlyjoin.spark.bulk.base import Bulk, Sides, choose_bulk, tag_name
+from earlyjoin.spark.bulk.delivery import Delivery
+from earlyjoin.spark.bulk.driver_join import DriverJoin, left_to_spark, too_large
+from earlyjoin.spark.bulk.equality import SparkJoin
+from earlyjoin.spark.columns.keys import spark_alone
+from earlyjoin.spark.columns.types import output_batch, output_frame, positional
+from earlyjoin.spark.early.exclusion import NO_TAG
+from earlyjoin.spark.early.few_rows import Ahead
+from earlyjoin.spark.early.looking import FIRST_ROWS
+from earlyjoin.spark.early.pairing import Pairing
+from earlyjoin.spark.early.phase import Early
+from earlyjoin.spark.inspecting.plans import explained, shuffles
+from earlyjoin.spark.inspecting.scans import Below, Computed, Files, Groups, Planned, Small, look, with_blocks
+from earlyjoin.spark.inspecting.unchanged import Unchanged, local_files, nbytes_of
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.keys import spark_alone
-from earlyjoin.spark.looking import FIRST_ROWS
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.pairing import Pairing
-from earlyjoin.spark.plans import explained, shuffles
-from earlyjoin.spark.scans import Below, Computed, Files, Groups, Planned, Small, look, with_blocks
-from earlyjoin.spark.types import output_batch, output_frame, positional
-from earlyjoin.spark.unchanged import Unchanged, local_files, nbytes_of
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.counters import Counters, Phase
-from earlyjoin.state.sizes import wide_row_nbytes
+from earlyjoin.state.rows.sizes import wide_row_nbytes
 
 _SMALL_INPUT_BYTES = 4 * 2**20
 _COLLECTED_ROWS = 100_000

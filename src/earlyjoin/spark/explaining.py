@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from earlyjoin.algorithms.join_types import JoinType
-from earlyjoin.spark.blocks import Blocks
+from earlyjoin.algorithms.matching.join_types import JoinType
+from earlyjoin.spark.early.blocks import Blocks
 from earlyjoin.spark.execution import Execution
-from earlyjoin.spark.scans import Below, Computed, Files
+from earlyjoin.spark.inspecting.scans import Below, Computed, Files
 from earlyjoin.state.budget import format_bytes
 
 if TYPE_CHECKING:

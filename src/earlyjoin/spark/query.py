@@ -16,29 +16,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.conjunction import Condition
+from earlyjoin.predicates.encoding.types import Incomparable
 from earlyjoin.predicates.one_sided import Unreadable
-from earlyjoin.predicates.types import Incomparable
-from earlyjoin.spark import explaining, sinks
-from earlyjoin.spark.arrow_forms import collectable, restored
-from earlyjoin.spark.case import ignores_case, in_real_case
+from earlyjoin.query.describing import Portrait
+from earlyjoin.query.life import Progress, State
+from earlyjoin.query.running_query import RunningQuery, count_of
+from earlyjoin.spark import explaining
+from earlyjoin.spark.columns.arrow_forms import collectable, restored
+from earlyjoin.spark.columns.case import ignores_case, in_real_case
+from earlyjoin.spark.columns.keys import check_comparable, for_spark, in_spark_types, spark_alone, spark_type
+from earlyjoin.spark.columns.types import arrow_schema
 from earlyjoin.spark.execution import Execution
 from earlyjoin.spark.jobs import Jobs
-from earlyjoin.spark.keys import check_comparable, for_spark, in_spark_types, spark_alone, spark_type
 from earlyjoin.spark.options import SparkOptions
 from earlyjoin.spark.session import session_of
-from earlyjoin.spark.targets import Target
-from earlyjoin.spark.types import arrow_schema
-from earlyjoin.spark.writing import SENT_NBYTES, Writing
+from earlyjoin.spark.writing import sinks
+from earlyjoin.spark.writing.targets import Target
+from earlyjoin.spark.writing.whole import SENT_NBYTES, Writing
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
-from earlyjoin.state.describing import Portrait
-from earlyjoin.state.life import Progress, State
-from earlyjoin.state.running_query import RunningQuery, count_of
 
 __all__ = ["Query", "State"]
 

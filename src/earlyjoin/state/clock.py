@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from earlyjoin.predicates.keys import Int64
+from earlyjoin.predicates.encoding.keys import Int64
 
 
 class Clock(Protocol):

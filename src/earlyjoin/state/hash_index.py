@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.kernels import hash_index as kernels
-from earlyjoin.predicates.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from earlyjoin.predicates.keys import Bool, Int64
+from earlyjoin.predicates.encoding.keys import Bool, Int64
 
 Ticks = Int64 | int
 

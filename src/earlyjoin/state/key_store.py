@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earlyjoin.errors import BudgetExceeded
-from earlyjoin.kernels.closing_up import keep_bytes
-from earlyjoin.predicates.keys import Bool, Bytes, Int64, Keys
+from earlyjoin.kernels.keeping_bytes import keep_bytes
+from earlyjoin.predicates.encoding.keys import Bool, Bytes, Int64, Keys
 from earlyjoin.state.budget import Account
 from earlyjoin.state.growable import Growable
 

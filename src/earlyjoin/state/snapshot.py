@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.errors import DamagedState, SnapshotError
-from earlyjoin.state.checked_files import checksum_of, file_checksum
+from earlyjoin.state.disk.checked_files import checksum_of, file_checksum
 
 FORMAT = 4
 _MANIFEST = "snapshot.json"

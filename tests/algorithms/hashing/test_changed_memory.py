@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.algorithms.hashing.merge_settings import MergeSettings
-from earlyjoin.algorithms.hashing.settings import HashSettings
-from earlyjoin.algorithms.hashing.sizing import split_memory
+from earlyjoin.algorithms.hash_join.merging.settings import MergeSettings
+from earlyjoin.algorithms.hash_join.settings import HashSettings
+from earlyjoin.algorithms.hash_join.table.sizing import split_memory
 from earlyjoin.state.budget import Budget, MemoryLimit
 
 ALGORITHMS = ["dhj", "ehj", "dphj", "xjoin", "hmj"]

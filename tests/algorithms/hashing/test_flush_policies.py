@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from earlyjoin.algorithms.hashing import arrival_statistics, flush_policies, rpj_formulas
-from earlyjoin.algorithms.hashing.flush_policies import (
+from earlyjoin.algorithms.hash_join import flush_policies
+from earlyjoin.algorithms.hash_join.flush_policies import (
     HASH_MERGE_POLICIES,
     Victim,
     adaptive,
@@ -24,8 +24,10 @@ from earlyjoin.algorithms.hashing.flush_policies import (
     incremental_left_side,
     optimal_flush,
 )
-from earlyjoin.algorithms.hashing.rpj_formulas import expected_results
-from earlyjoin.predicates.keys import Int64
+from earlyjoin.algorithms.hash_join.rpj import arrival_statistics
+from earlyjoin.algorithms.hash_join.rpj import formulas as rpj_formulas
+from earlyjoin.algorithms.hash_join.rpj.formulas import expected_results
+from earlyjoin.predicates.encoding.keys import Int64
 
 few = settings(max_examples=15, deadline=None)
 small_sizes = arrays.arrays(np.int64, (2, 3), elements=st.integers(0, 3))

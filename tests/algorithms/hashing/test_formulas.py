@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from earlyjoin.algorithms.hashing import formulas as f
-from earlyjoin.algorithms.hashing import one_to_many_formulas as one
+from earlyjoin.algorithms.hash_join.prediction import formulas as f
+from earlyjoin.algorithms.hash_join.prediction import one_to_many_formulas as one
 from earlyjoin.errors import InputError
 
 PARTSUPP = f.JoinSize(r=800_000, s=800_000, selectivity=3_200_000 / 800_000**2)

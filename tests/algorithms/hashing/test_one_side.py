@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import earlyjoin as ej
 from algorithms.harness import Join
 from algorithms.hashing.driving import SCHEMA, Run, interleaved, naive, random_keys
-from earlyjoin.algorithms.hashing.one_side import repeated_row
+from earlyjoin.algorithms.hash_join.one_side import repeated_row
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.keys import Keys
+from earlyjoin.predicates.encoding.keys import Keys
 
 ALGORITHMS = ["xjoin", "hmj", "rpj", "rpj-md", "rpj-dd", "dhj", "ehj", "dphj"]
 REPEATED = "occurs more than once"

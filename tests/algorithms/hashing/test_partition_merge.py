@@ -14,21 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import earlyjoin as ej
-from earlyjoin.algorithms.hashing.disk_part import DiskRun
-from earlyjoin.algorithms.hashing.hmj import HashMergeJoin
-from earlyjoin.algorithms.hashing.matching_runs import MatchingRunsRule, slots
-from earlyjoin.algorithms.hashing.merge_input import page_cost
-from earlyjoin.algorithms.hashing.merge_settings import MergeSettings
-from earlyjoin.algorithms.hashing.merge_tasks import DiskDiskTask, fitting, next_merge
-from earlyjoin.algorithms.hashing.rules import Stamps
+from earlyjoin.algorithms.hash_join.hmj import HashMergeJoin
+from earlyjoin.algorithms.hash_join.merging.matching_runs import MatchingRunsRule, slots
+from earlyjoin.algorithms.hash_join.merging.merge_input import page_cost
+from earlyjoin.algorithms.hash_join.merging.settings import MergeSettings
+from earlyjoin.algorithms.hash_join.merging.tasks import DiskDiskTask, fitting, next_merge
+from earlyjoin.algorithms.hash_join.rules import Stamps
+from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Step
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.keys import Bool
+from earlyjoin.predicates.encoding.keys import Bool
 from earlyjoin.state import joined
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.runs import Run
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.runs import Run
+from earlyjoin.state.disk.spill import SpillDirectory
 
 SCHEMA = pa.schema([("k", pa.int64()), ("id", pa.int64())])
 Rows = list[tuple[int, int]]

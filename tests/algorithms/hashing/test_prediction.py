@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.algorithms.hashing.prediction import FREEZING, REPLACING, Situation, predict
+from earlyjoin.algorithms.hash_join.prediction.curves import FREEZING, REPLACING, Situation, predict
 
 
 def test_hash_merge_join_of_the_example_in_section_3() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earlyjoin.algorithms.hashing.arrival_statistics import ArrivalStatistics
-from earlyjoin.algorithms.hashing.expected_output import ExpectedOutput
-from earlyjoin.algorithms.hashing.rpj_formulas import PageCosts, dd_cost, md_cost, merged_pages
-from earlyjoin.algorithms.hashing.task_choice import Task, best_task
+from earlyjoin.algorithms.hash_join.rpj.arrival_statistics import ArrivalStatistics
+from earlyjoin.algorithms.hash_join.rpj.expected_output import ExpectedOutput
+from earlyjoin.algorithms.hash_join.rpj.formulas import PageCosts, dd_cost, md_cost, merged_pages
+from earlyjoin.algorithms.hash_join.rpj.task_choice import Task, best_task
 
 few = settings(max_examples=15, deadline=None)
 

@@ -12,9 +12,9 @@ import pytest
 
 from algorithms.harness import Join
 from algorithms.hashing.driving import SCHEMA, Run, interleaved, naive, random_keys
-from earlyjoin.algorithms.hashing.partitioning import STRIPES, Partitioner
+from earlyjoin.algorithms.hash_join.table.partitioning import STRIPES, Partitioner
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.keys import Keys
+from earlyjoin.predicates.encoding.keys import Keys
 from earlyjoin.state.counters import Phase
 
 SMALL_PAGES = {"partitions": 1, "page_rows": 1}

@@ -12,7 +12,7 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.local.sources import open_source
 from earlyjoin.local.sources.adapting import adapted
-from earlyjoin.local.sources.csv import CsvSource
+from earlyjoin.local.sources.text.csv import CsvSource
 
 OTHER = pa.table(
     {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from earlyjoin.errors import InputError, SourceError
 from earlyjoin.local.sources import BatchRows, open_source
-from earlyjoin.local.sources import csv as csv_source
+from earlyjoin.local.sources.text import csv as csv_source
 
 
 def table(path: object, **options: object) -> pa.Table:

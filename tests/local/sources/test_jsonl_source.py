@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, jsonl, open_source
+from earlyjoin.local.sources import BatchRows, open_source
+from earlyjoin.local.sources.text import jsonl
 
 
 def table(path: object, **options: object) -> pa.Table:

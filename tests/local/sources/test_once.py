@@ -11,7 +11,8 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import Reliable, SimulatedSource, once, open_source
+from earlyjoin.local.sources import Reliable, SimulatedSource, open_source
+from earlyjoin.local.sources.piping import once
 
 TABLE = pa.table({"k": [1, 2, 3], "a": ["x", "y", "z"]})
 

@@ -18,7 +18,7 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources import BatchRows, Source, open_source
-from earlyjoin.local.sources.pipes import Pipe
+from earlyjoin.local.sources.piping.pipes import Pipe
 
 Sent = Callable[..., str]
 

@@ -11,8 +11,8 @@ import pytest
 
 from earlyjoin.errors import DamagedFile
 from earlyjoin.local.sources import BatchRows, open_source
-from earlyjoin.local.sources.wide_groups import OPEN_BYTES, column_parts
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.local.sources.columnar.wide_groups import OPEN_BYTES, column_parts
+from earlyjoin.state.disk.spill import SpillDirectory
 
 
 def wide(path: Path, rows: int = 9000, columns: int = 120) -> pa.Table:

@@ -11,9 +11,9 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.predicates import bind
 from earlyjoin.predicates.conjunction import Condition
-from earlyjoin.spark.partitioning import Classes, Hashed, Leaf, Ranges, Sample, Sizes, Space, assign, grow
-from earlyjoin.spark.partitioning.driving import candidates
-from earlyjoin.spark.partitioning.growing import Grown
+from earlyjoin.spark.bulk.cells import Classes, Hashed, Leaf, Ranges, Sample, Sizes, Space, assign, grow
+from earlyjoin.spark.bulk.cells.driving import candidates
+from earlyjoin.spark.bulk.cells.growing import Grown
 
 RANDOM = np.random.default_rng(7)
 ROWS = 20_000

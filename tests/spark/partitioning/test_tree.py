@@ -17,8 +17,8 @@ from conformance.conditions import KINDS, Kind
 from earlyjoin.errors import EarlyJoinError
 from earlyjoin.predicates import bind
 from earlyjoin.predicates.conjunction import BoundConjunction
-from earlyjoin.predicates.keys import Int64
-from earlyjoin.spark.partitioning import Classes, Hashed, Leaf, Node, Ranges, Sample, Sizes, Space, assign, grow
+from earlyjoin.predicates.encoding.keys import Int64
+from earlyjoin.spark.bulk.cells import Classes, Hashed, Leaf, Node, Ranges, Sample, Sizes, Space, assign, grow
 
 NEVER: Callable[[Any, Any], bool] = lambda a, b: False  # noqa: E731 - what holds is asked of the bound predicates
 ENDS = st.none() | st.sampled_from([0.0, 0.5, 2.0, math.inf, math.nan])

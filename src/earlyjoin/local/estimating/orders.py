@@ -13,7 +13,7 @@ from earlyjoin.algorithms.estimation import OrderCheck
 from earlyjoin.algorithms.estimation.order import as_text
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.local.sources.base import Source
-from earlyjoin.predicates.buffers import fixed_width, plain
+from earlyjoin.predicates.encoding.buffers import fixed_width, plain
 
 _MOST_COLUMNS = 2
 _NAMES = ("left", "right")

@@ -10,7 +10,7 @@ import numpy as np
 
 from earlyjoin.algorithms.estimation.tally import Counts, Floats, Measure
 from earlyjoin.algorithms.protocol import Matches
-from earlyjoin.state.rows import BatchRows
+from earlyjoin.state.rows.store import BatchRows
 
 Numbers = TypeVar("Numbers", Counts, Floats)
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.estimation import Aggregate, Estimate, Estimator, IndependentPairs, TwoSided
 from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate, JoinedBlocks
 from earlyjoin.algorithms.estimation.tally import RowSums
-from earlyjoin.algorithms.join_types import JoinType
+from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.protocol import Operator, Plan, Step
 from earlyjoin.local.estimating.arrivals import ArrivalCounts, counting_nbytes
 from earlyjoin.local.estimating.orders import OrderWatch

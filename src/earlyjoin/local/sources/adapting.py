@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.local.sources.widening import Converted
+from earlyjoin.local.sources.columnar.widening import Converted
 from earlyjoin.predicates.conjunction import Condition, bind
 from earlyjoin.predicates.multiway import MultiEqual
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.local.sources.watching import WatchedFiles
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, InputError, SourceError
 from earlyjoin.local.sources.base import BatchRows, Source
-from earlyjoin.local.sources.faults import first_line
-from earlyjoin.local.sources.once import already_read, is_taken, take
+from earlyjoin.local.sources.piping.once import already_read, is_taken, take
 from earlyjoin.local.sources.schemas import conform, plain, project
 from earlyjoin.local.sources.slicing import Cutter
+from earlyjoin.local.sources.text.faults import first_line
 from earlyjoin.state.frames import as_table
 
 

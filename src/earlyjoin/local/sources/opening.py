@@ -13,9 +13,9 @@ from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.iterators import IteratorSource, from_stream
 from earlyjoin.local.sources.memory import TableSource, table_of
 from earlyjoin.local.sources.paths import PathLike, absolute_path, find_files
-from earlyjoin.local.sources.pipes import STANDARD_INPUT, file_behind, is_pipe
+from earlyjoin.local.sources.piping.pipes import STANDARD_INPUT, file_behind, is_pipe
+from earlyjoin.query.running_query import RunningQuery
 from earlyjoin.state.frames import as_table, made_by
-from earlyjoin.state.running_query import RunningQuery
 
 ACCEPTED = (
     "a path, directory or glob of Parquet, CSV, Arrow IPC or JSON lines files (or a list of paths), "
@@ -73,7 +73,7 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
 
 
 def _open_pipe(path: str, options: dict[str, Any]) -> Source:
-    from earlyjoin.local.sources.piped import PipedSource
+    from earlyjoin.local.sources.piping.piped import PipedSource
 
     return PipedSource(path, name="standard input" if path in STANDARD_INPUT else path, **options)
 
@@ -107,18 +107,18 @@ def _open_found(paths: PathLike | Sequence[PathLike], name: str, options: dict[s
 def _open_format(format: str, files: Sequence[str], name: str, options: Mapping[str, Any]) -> Source:
     # each format is imported when it is used: together they would double the time to start
     if format == "parquet":
-        from earlyjoin.local.sources.parquet import ParquetSource
+        from earlyjoin.local.sources.columnar.parquet import ParquetSource
 
         return ParquetSource(files, name=name, **options)
     if format == "csv":
-        from earlyjoin.local.sources.csv import CsvSource
+        from earlyjoin.local.sources.text.csv import CsvSource
 
         return CsvSource(files, name=name, **options)
     if format == "arrow":
-        from earlyjoin.local.sources.ipc import IpcSource
+        from earlyjoin.local.sources.columnar.ipc import IpcSource
 
         return IpcSource(files, name=name, **options)
-    from earlyjoin.local.sources.jsonl import JsonLinesSource
+    from earlyjoin.local.sources.text.jsonl import JsonLinesSource
 
     return JsonLinesSource(files, name=name, **options)
 

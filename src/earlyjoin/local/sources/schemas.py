@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.predicates.columns import listed, near_name
+from earlyjoin.predicates.encoding.columns import listed, near_name
 
 
 def plain(schema: pa.Schema) -> pa.Schema:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, SnapshotError, SourceError
-from earlyjoin.local.sources.faults import opening
+from earlyjoin.local.sources.text.faults import opening
 
 _BLOCK_BYTES = 1 << 20
 _HASHED_BYTES = 256 << 20

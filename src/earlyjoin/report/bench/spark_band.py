@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from earlyjoin.api import join
 from earlyjoin.predicates import band
 from earlyjoin.report.bench.measuring import Bar, Outcome, Timing
-from earlyjoin.spark.observing import drain
 from earlyjoin.spark.session import functions, missing_java, start_session
+from earlyjoin.spark.writing.observing import drain
 from earlyjoin.state.budget import format_bytes
 
 ROWS = 50_000

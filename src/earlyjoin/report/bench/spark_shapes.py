@@ -27,7 +27,7 @@ from earlyjoin.api import join
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench.measuring import TableOutcome
 from earlyjoin.report.bench.shapes import SHAPES, Shape, Tables
-from earlyjoin.spark.plans import explained, shuffles
+from earlyjoin.spark.inspecting.plans import explained, shuffles
 from earlyjoin.spark.session import missing_java, start_session
 
 FIRST_ROWS = 1000

@@ -15,8 +15,8 @@ import pyarrow as pa
 from earlyjoin.algorithms.estimation import Estimate
 from earlyjoin.report.coverage.inputs import Ints
 from earlyjoin.report.coverage.layouts import JOINS, ORDERS, Layout, Shape, Tables
-from earlyjoin.spark.estimating import estimate_of
-from earlyjoin.spark.key_evidence import KeyEvidence
+from earlyjoin.spark.early.estimating import estimate_of
+from earlyjoin.spark.early.key_evidence import KeyEvidence
 
 MOMENTS = (4, 12, 24, 28, 60)
 """Blocks of a side: after rounds of 4, 8, 16 and 32 new ones, and 24 of which only keys are read."""

@@ -27,13 +27,13 @@ from earlyjoin.algorithms.estimation import (
 from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate
 from earlyjoin.algorithms.estimation.rates import RateCheck
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure, RowMoments, Totals
+from earlyjoin.algorithms.merge_join.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.protocol import Context, Matches
 from earlyjoin.predicates import band
 from earlyjoin.report.coverage.inputs import LEFT_ROWS, RIGHT_ROWS, Drawn, Floats, Inputs, Ints
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 Design = Literal["ripple", "diagonal", "pmj"]
 Asked = tuple[str, str]

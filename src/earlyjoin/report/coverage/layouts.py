@@ -1,7 +1,7 @@
 """Pairs of tables laid out in files, whose join has a known size: which keys there are, and which file has which rows.
 
 Keys and order are drawn by a seed; a shape is the keys of a join (``JOINS``) in the order of its rows (``ORDERS``), in
-files that are cut into slots as :mod:`earlyjoin.spark.blocks` does it.
+files that are cut into slots as :mod:`earlyjoin.spark.early.blocks` does it.
 """
 
 from __future__ import annotations

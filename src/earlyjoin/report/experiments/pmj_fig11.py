@@ -16,8 +16,8 @@ import pyarrow as pa
 from earlyjoin.algorithms.estimation import Aggregate, Estimate, Estimator, IndependentPairs
 from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH
+from earlyjoin.algorithms.merge_join.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.planning import make_plan
-from earlyjoin.algorithms.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.protocol import Context
 from earlyjoin.predicates import near
 from earlyjoin.predicates.conjunction import Condition
@@ -25,7 +25,7 @@ from earlyjoin.report.experiments import pmj_data
 from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
 from earlyjoin.report.experiments.tracing import trace
 from earlyjoin.state.budget import MIN_ROWS, Budget, MemoryLimit
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 _MEMORY = 0.02
 _EPS = 3.1

@@ -19,7 +19,7 @@ from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.report.experiments.moments import History, Recorder
 from earlyjoin.state.budget import MIN_ROWS, Budget, MemoryLimit
 from earlyjoin.state.cost_clock import CostClock, Costs
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 _OUTPUT_ROWS = 65536
 

@@ -19,7 +19,7 @@ from earlyjoin.algorithms.reading import Ratio
 from earlyjoin.errors import InputError
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.state.budget import Budget, MemoryLimit
-from earlyjoin.state.spill import SpillDirectory
+from earlyjoin.state.disk.spill import SpillDirectory
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 import earlyjoin as ej
-from earlyjoin.predicates.carried import empty_table
+from earlyjoin.predicates.encoding.carried import empty_table
 from earlyjoin.report.fuzz.cases import IN_FILES
 from earlyjoin.report.fuzz.columns import Rng
 

@@ -21,7 +21,7 @@ from earlyjoin.report.fuzz.columns import Rng
 from earlyjoin.report.fuzz.inputs import Given, give
 from earlyjoin.report.fuzz.settings import draw_memory
 from earlyjoin.state.budget import MemoryLimit
-from earlyjoin.state.gathering import POOL_NAME
+from earlyjoin.state.rows.gathering import POOL_NAME
 
 _OUTCOME_PATIENCE_S = 3.0
 _MEDDLE_AGAIN = 0.3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from earlyjoin.algorithms.hashing.formulas import JoinSize, expected_tuple_ios, results_in_memory
+from earlyjoin.algorithms.hash_join.prediction.formulas import JoinSize, expected_tuple_ios, results_in_memory
 from earlyjoin.report.experiments.ehj.setting import (
     CONTENDERS,
     PAGE_ROWS,

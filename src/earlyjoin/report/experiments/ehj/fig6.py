@@ -7,8 +7,11 @@ nothing is read. HMJ tells, which writes all that it keeps: 2 · (150,000 + 1,50
 
 from __future__ import annotations
 
-from earlyjoin.algorithms.hashing.formulas import JoinSize
-from earlyjoin.algorithms.hashing.one_to_many_formulas import expected_tuple_ios_one_to_many, results_until_full
+from earlyjoin.algorithms.hash_join.prediction.formulas import JoinSize
+from earlyjoin.algorithms.hash_join.prediction.one_to_many_formulas import (
+    expected_tuple_ios_one_to_many,
+    results_until_full,
+)
 from earlyjoin.report.experiments.ehj.setting import CONTENDERS, against_formula, beside, one_to_many, shares
 from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
 from earlyjoin.report.experiments.moments import History

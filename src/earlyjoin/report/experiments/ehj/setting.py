@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from earlyjoin.algorithms.hashing.formulas import share
+from earlyjoin.algorithms.hash_join.prediction.formulas import share
 from earlyjoin.algorithms.reading import PRESETS
 from earlyjoin.predicates import equal
 from earlyjoin.report.experiments import tpch_keys

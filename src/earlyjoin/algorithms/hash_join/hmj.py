@@ -1,0 +1,75 @@
+"""Hash-merge join (HMJ, described in RPJ section 2.2, EHJ section 2, DINER section 2).
+
+::
+
+    hashing   arriving  probe and insert; memory full: pairs of partitions leave together, sorted
+    merging   reactive  partition after partition: runs are merged F at a time (PSMJ), and joined on the way
+              clean-up  everything leaves memory; each partition is merged with the whole memory
+
+The policy that chooses the pairs (all, smallest, largest, adaptive) is an option. Rows that left together have met:
+their runs match. There is no memory-disk work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from earlyjoin.algorithms import registry
+from earlyjoin.algorithms.hash_join.flush_policies import HASH_MERGE_POLICIES, concurrent
+from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, PartitionStatistics, Victim
+from earlyjoin.algorithms.hash_join.merge_join import MergingHashJoin
+from earlyjoin.algorithms.hash_join.merging.tasks import DiskDiskTask
+from earlyjoin.algorithms.hash_join.tasks import Task
+from earlyjoin.algorithms.protocol import Description
+from earlyjoin.predicates.base import Capability
+
+
+@registry.register
+class HashMergeJoin(MergingHashJoin):
+    """See the module."""
+
+    description = Description(
+        name="hmj",
+        title="hash-merge join",
+        paper="Mokbel, Lu and Aref 2004; RPJ section 2.2",
+        needs=Capability.HASHABLE,
+        spills=True,
+        rows_at_once=5,
+    )
+    _next = 0
+
+    def make_flush_policy(self) -> FlushPolicy:
+        """The chosen policy, with the partner of every victim."""
+        policy = HASH_MERGE_POLICIES[self.set.flush]
+
+        def pairs(statistics: PartitionStatistics) -> list[Victim]:
+            victims = concurrent(statistics.able, policy(statistics.able))
+            return [Victim(victim.side, victim.partition) for victim in victims]
+
+        return pairs
+
+    def flush(self, victims: Iterable[Victim]) -> None:
+        """Pairs of partitions leave together."""
+        for partition in dict.fromkeys(victim.partition for victim in victims):
+            self.flush_pair(partition)
+
+    def has_next_task(self) -> bool:
+        """Has some partition several runs?"""
+        return self.can_merge_aside and any(len(runs) > 1 for side in self.table.runs for runs in side)
+
+    def next_task(self) -> Task | None:
+        """The next partition that has several runs, in turn."""
+        count = self.table.partitions if self.can_merge_aside else 0
+        for partition in (*range(self._next, count), *range(self._next)):
+            if any(len(self.table.runs[side][partition]) > 1 for side in (0, 1)):
+                self._next = (partition + 1) % count
+                return DiskDiskTask(self, partition)
+        return None
+
+    def save_more(self) -> dict[str, int]:
+        """Which partition is next."""
+        return {"next": self._next}
+
+    def load_more(self, values: dict[str, int]) -> None:
+        """Take it over."""
+        self._next = values["next"]

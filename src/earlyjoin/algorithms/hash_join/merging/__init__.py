@@ -1,0 +1,1 @@
+"""Merges of sorted runs of a partition, for HMJ and RPJ."""

@@ -1,0 +1,1 @@
+"""What a hash join is expected to give and to cost."""

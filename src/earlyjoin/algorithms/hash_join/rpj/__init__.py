@@ -1,0 +1,1 @@
+"""Rate-based progressive join."""

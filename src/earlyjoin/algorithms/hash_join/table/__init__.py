@@ -1,0 +1,1 @@
+"""The partitioned hash table: parts of partitions in memory and on disk."""

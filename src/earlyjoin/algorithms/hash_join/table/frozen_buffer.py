@@ -1,0 +1,113 @@
+"""The page buffer of a frozen partition (EHJ section 4.1): rows on their way to disk that are never probed."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun, PartWriter, SideFiles
+from earlyjoin.errors import BudgetExceeded
+from earlyjoin.predicates.encoding.keys import Bool, Int64
+from earlyjoin.state.budget import Budget, BytesAccount
+from earlyjoin.state.growable import Growable
+from earlyjoin.state.rows.sizes import batch_nbytes
+from earlyjoin.state.rows.store import RowStore
+
+
+class FrozenBuffer:
+    """Collects rows and appends them to one open run. Without room for a buffer, rows are written as they come."""
+
+    def __init__(self, files: SideFiles, label: int, memory: Budget, *, rows: int, nbytes: int) -> None:
+        self._files, self._label = files, label
+        self._writer: PartWriter | None = None
+        self._most_bytes: int | None = nbytes if memory.limit.rows is None else None
+        """Size of the buffer until the first rows tell how many it will hold."""
+        # Booked whether used or not: what is left for others must not depend on how rows come in batches.
+        self._room = memory.account("page buffer")
+        self._most_rows = rows if memory.limit.rows is None or self._room.try_reserve(rows=rows) else 0
+        account = BytesAccount(memory, "rows in page buffers")
+        self._rows = RowStore(files.schema, account)
+        self._arrivals = Growable(np.int64, account)
+        self._matched = Growable(np.bool_, account)
+
+    @property
+    def room_rows(self) -> int:
+        """Rows of a memory in rows that are booked for it."""
+        return self._room.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held."""
+        return self._rows.nbytes + self._arrivals.nbytes + self._matched.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Rows in the buffer and in the open run."""
+        return len(self._rows) + (self._writer.rows if self._writer is not None else 0)
+
+    def add(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
+        """Take rows; write when the buffer is full."""
+        if self._most_bytes is not None:
+            # None, if a single row is larger: buffers of many partitions would hold more rows than there is room for.
+            self._most_rows = int(self._most_bytes / (batch_nbytes(batch) / batch.num_rows + 9))
+            self._most_bytes = None
+        if not self._buffered(batch, arrivals, matched):
+            self._write_out()
+            if not self._buffered(batch, arrivals, matched):
+                self._write(batch, arrivals, matched)
+
+    def _buffered(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> bool:
+        count, length = batch.num_rows, len(self._rows)
+        if count + length > self._most_rows:
+            return False
+        try:
+            self._arrivals.append(arrivals)
+            self._matched.append(np.zeros(count, dtype=np.bool_) if matched is None else matched)
+            self._rows.append(batch)
+        except BudgetExceeded:
+            self._arrivals.truncate(length)
+            self._matched.truncate(length)
+            return False
+        return True
+
+    def _write_out(self) -> None:
+        if len(self._rows):
+            batch = self._rows.view(0, len(self._rows))
+            self._write(batch, cast(Int64, self._arrivals.data), cast(Bool, self._matched.data))
+        # The room stays: the buffer will fill again.
+        self._rows.truncate(0)
+        self._arrivals.truncate(0)
+        self._matched.truncate(0)
+
+    def _write(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
+        if self._writer is None:
+            self._writer = PartWriter(self._files, self._label, buffered=True)
+        self._writer.write(batch, arrivals, arrivals + 1, matched)
+
+    def empty(self) -> bool:
+        """Write what is buffered and give its bytes back; False when there are none."""
+        held = self.nbytes > 0
+        self._write_out()
+        for part in (self._rows, self._arrivals, self._matched):
+            part.clear()
+        return held
+
+    def close_run(self) -> DiskRun | None:
+        """Write what is buffered and finish the run; further rows start another."""
+        self.empty()  # the clean-up needs the room more than they do
+        if self._writer is None:
+            return None
+        run, self._writer = self._writer.close(), None
+        return run
+
+    def discard(self) -> None:
+        """Give the memory back; an open run is removed. Nothing is written any more: that may be what has failed."""
+        if self._writer is not None:
+            self._writer.close().run.delete()
+            self._writer = None
+        self._rows.clear()
+        self._arrivals.clear()
+        self._matched.clear()
+        self._room.clear()

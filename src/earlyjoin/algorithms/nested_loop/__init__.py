@@ -1,0 +1,1 @@
+"""Block nested loop join."""

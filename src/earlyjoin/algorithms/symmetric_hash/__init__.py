@@ -1,0 +1,1 @@
+"""Symmetric hash join."""

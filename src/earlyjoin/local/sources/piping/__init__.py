@@ -1,0 +1,1 @@
+"""Inputs that can be read once: pipes and standard input."""

@@ -1,0 +1,1 @@
+"""From Arrow columns to keys."""

@@ -1,0 +1,1 @@
+"""Conditions as people write them, and as plain values that can be kept."""

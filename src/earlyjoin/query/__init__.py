@@ -1,0 +1,1 @@
+"""What the queries of both engines share."""

@@ -1,0 +1,1 @@
+"""The bulk phase: what joins everything."""

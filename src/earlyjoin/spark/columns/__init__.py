@@ -1,0 +1,1 @@
+"""Names, types and conditions between Spark and the core."""

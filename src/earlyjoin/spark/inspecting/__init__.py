@@ -1,0 +1,1 @@
+"""What is known of Spark's inputs before they are joined: plans, scans, files, samples."""

@@ -1,0 +1,1 @@
+"""Taking the result of a join to a directory."""

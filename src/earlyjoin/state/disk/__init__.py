@@ -1,0 +1,1 @@
+"""Files of a running join: spill runs, flags, checksums, ownership."""
