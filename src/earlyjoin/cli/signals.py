@@ -19,7 +19,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def handled(numbers: Sequence[signal.Signals], handler: Handler) -> Iterator[None]:
-    """Let a function handle these signals, but for those that whoever started us wants ignored (``nohup``)."""
+    """Let a function handle these signals, but for those that were ignored when the process started (``nohup``)."""
     # Python lets only the main thread handle signals; a test may run elsewhere.
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,6 +1,6 @@
 """What the command says: results on standard output, everything else on standard error.
 
-A result that cannot be written is a failure. A message that nobody can read any more, as on a terminal that was closed,
+A result that cannot be written is a failure. A message that nobody can read, as on a terminal that was closed,
 is none.
 """
 
@@ -32,7 +32,7 @@ def tell(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Nobody reads it any more: let what is still buffered go nowhere, or the exit of the program would fail."""
+    """Nobody reads it: let what is still buffered go nowhere, or the exit of the program would fail."""
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 
@@ -46,6 +46,6 @@ def standard_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        raise  # nobody reads any more, which is no failure
+        raise  # nobody reads, which is no failure
     except OSError as error:
         raise SinkError(f"cannot write to standard output: {error.strerror or error}") from error

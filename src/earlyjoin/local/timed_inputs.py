@@ -102,7 +102,7 @@ class TimedInputs:
         return self._ready.popleft()
 
     def waiting(self, side: int | None) -> bool:
-        """Do rows wait, or will none come any more?"""
+        """Do rows wait, or will no more come?"""
         self._clock.sleep(_LOOK_S)
         backlog = self.backlog
         self.peak_waiting = max(self.peak_waiting, backlog)

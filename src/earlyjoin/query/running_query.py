@@ -154,7 +154,7 @@ class RunningQuery(ABC):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The result as an Arrow stream, for whatever reads such: DuckDB, Polars, ``pyarrow.table(query)``.
 
-        Batches are joined when they are asked for. An error on the way is one for whoever reads. A stream that is
+        Batches are joined when they are asked for. An error on the way reaches the reader. A stream that is
         dropped after its first batch and before its last ends the query. Of several streams the first that is read gets
         the rows, and reading another is an error, as in a self join of one query. Rows come cast to a
         ``requested_schema`` of the same columns; any other is refused.
@@ -207,7 +207,7 @@ class RunningQuery(ABC):
                 self.stop()
 
     def interrupt(self) -> None:
-        """Ask the query to stop, and return at once: whoever iterates sees its end soon, also when it waits for input.
+        """Ask the query to stop, and return at once: the iteration ends soon, also when it waits for input.
 
         Takes no lock and frees nothing, so that a signal handler may call it.
         """
@@ -216,7 +216,7 @@ class RunningQuery(ABC):
     def stop(self) -> None:
         """End the query after the batch in hand. May be called from another thread; what was given out stays valid."""
         self.interrupt()
-        # Whoever is in the middle of a batch ends the query itself when it sees the flag.
+        # An iteration in the middle of a batch ends the query itself when it sees the flag.
         if self._stepping.acquire(blocking=False):
             try:
                 self._end(State.STOPPED)

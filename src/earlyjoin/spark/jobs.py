@@ -152,7 +152,7 @@ class Jobs:
         """Let jobs that this thread starts carry the tag, or not any more.
 
         A classic session knows its tags by thread: ``interruptTag`` finds only what its own thread has started, which
-        is of no use to whoever stops a query. The context's tags are the same for all threads.
+        is of no use for stopping a query. The context's tags are the same for all threads.
         """
         if self.connect:
             (self.session.addTag if on else self.session.removeTag)(self.tag)

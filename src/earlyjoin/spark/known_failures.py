@@ -92,7 +92,7 @@ def _unreadable_file(links: Sequence[str], told: str) -> str | None:
         file = _path(found[2])
         if found[1] == "FILE_NOT_EXIST":
             return (
-                f"the file {file!r} is not there any more: it was removed or rewritten since the DataFrame was made; "
+                f"the file {file!r} is gone: it was removed or rewritten since the DataFrame was made; "
                 "read the input again, and join again"
             )
         why = links[-1] if position + 1 < len(links) else link[found.end() :].strip()

@@ -1,10 +1,10 @@
 """The memory budget: hard, in bytes or in rows, and the one place where memory is asked for.
 
-Whoever is about to hold memory asks first (``try_reserve``), and on refusal spills and asks again. Nothing is ever
+Code that is about to hold memory asks first (``try_reserve``), and on refusal spills and asks again. Nothing is ever
 booked above the limit, so the peak that a budget reports cannot exceed it. A budget can be *split* in two with limits
 of their own, whose bookings count against the whole as well.
 
-A limit can change while memory is held (``resize``); parts keep their shares of it. Whoever makes it smaller than what
+A limit can change while memory is held (``resize``); parts keep their shares of it. If it becomes smaller than what
 is held makes the holders give back first: ``would_fit`` says whether they have.
 """
 

@@ -5,7 +5,7 @@
     operator works ──▶ counters grow ──▶ now(): what they grew by, times its cost, has passed
     driver waits   ──▶ sleep, advance_to
 
-Nobody has to tell the clock that work was done: whoever looks at it finds the work of every watched counter already
+Nobody has to tell the clock that work was done: a reading finds the work of every watched counter already
 in it. Time depends on counters and schedule alone, so two runs with one seed agree to the last digit.
 """
 

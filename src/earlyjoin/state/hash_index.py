@@ -54,7 +54,7 @@ class HashIndex:
     def reserve(self, rows: int) -> None:
         """Make room for so many rows in all, or raise BudgetExceeded: ``insert`` will not fail then."""
         if rows > _MOST_ROWS:
-            raise BudgetExceeded(f"a hash index numbers at most {_MOST_ROWS:,} rows a side, and there are {rows:,}")
+            raise BudgetExceeded(f"a hash index numbers at most {_MOST_ROWS:,} rows, and there are {rows:,}")
         if self._heads.length == 0:
             self._heads.append(np.full(_FIRST_BUCKETS, -1, dtype=np.int32))
         self._nexts.ensure(rows)

@@ -70,7 +70,7 @@ class Snapshot:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Snapshot:
-        """Read what ``save`` wrote. The files stay where they are; whoever restores copies what it will change."""
+        """Read what ``save`` wrote. The files stay where they are; a restore copies what it will change."""
         path = Path(directory)
         state = _read_manifest(path)
         for file, checksum in state["checksums"].items():

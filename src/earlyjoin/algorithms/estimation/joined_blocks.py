@@ -27,7 +27,7 @@ Measuring = Callable[[Matches], Sequence[Measure]]
 
 
 class JoinedBlocks:
-    """The operator's side: it tells what happens to the block in memory, and whoever estimates may listen."""
+    """The operator's side: it tells what happens to the block in memory, and an estimator may listen."""
 
     def __init__(self) -> None:
         self.rows = [0, 0]

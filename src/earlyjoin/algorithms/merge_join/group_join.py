@@ -94,7 +94,7 @@ class GroupJoin:
 
     @property
     def nbytes(self) -> int:
-        """Bytes really held; the orders belong to whoever sorted the rows."""
+        """Bytes really held; the orders belong to the code that sorted the rows."""
         return self._workspace.nbytes
 
     def step(self) -> Step:

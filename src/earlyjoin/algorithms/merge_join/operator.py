@@ -44,7 +44,7 @@ _BLOCKS = 8
 
 
 class SortJoin(SortJoinState):
-    """See the module."""
+    """Run creation, merges and clean-up over sorted runs; subclasses say when rows are joined."""
 
     def arrive(self, side: int, batch: pa.RecordBatch) -> Iterator[Step]:
         """Gather the rows; when enough are there, join them or write them."""

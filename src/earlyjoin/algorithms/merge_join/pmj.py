@@ -19,7 +19,7 @@ from earlyjoin.predicates.base import Capability
 
 @registry.register
 class ProgressiveMergeJoin(SortJoin):
-    """See the module."""
+    """Joins during run creation and in every merge, so results come from the first full memory on."""
 
     description = Description(
         name="pmj",

@@ -35,7 +35,7 @@ MOST_SIDES = 16
 
 @registry.register_for_many
 class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
-    """See the module."""
+    """PMJ over three to sixteen inputs: one merge takes runs of every side."""
 
     description = replace(
         ProgressiveMergeJoin.description,

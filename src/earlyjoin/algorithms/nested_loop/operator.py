@@ -84,7 +84,7 @@ class Unmatched:
 
 @registry.register
 class NestedLoopJoin(Operator):
-    """See the module."""
+    """Compares every row with every row of the other side, in memory or page by page from disk."""
 
     description = Description(
         name="nested",

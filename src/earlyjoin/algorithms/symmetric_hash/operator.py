@@ -64,7 +64,7 @@ class Unmatched:
 
 @registry.register
 class SymmetricHashJoin(Operator):
-    """See the module."""
+    """One hash table for each side, in memory: a row probes the other side's and is kept in its own."""
 
     description = Description(
         name="shj",

@@ -85,7 +85,7 @@ class ParquetRows(Writer):
 
     def abandon(self) -> None:
         self._held, self._held_bytes, self._held_rows = [], 0, 0
-        # Whoever collects the writer would have it write the end; from now on that fails, and without a word.
+        # The garbage collector would have the writer write the end; from now on that fails, and without a word.
         super().abandon()
         self._writer.is_open = False
 

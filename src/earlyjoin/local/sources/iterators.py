@@ -23,7 +23,7 @@ class IteratorSource(Source):
 
     Without ``schema``, asking for the schema takes the first item from the iterator and keeps it. Its columns are then
     all nullable, since later items may have nulls where the first has none. ``start_row`` skips rows of the iterator:
-    whoever resumes with an iterator of the rest asks for row 0.
+    a resumed query that is given an iterator of the rest asks for row 0.
     """
 
     live = True

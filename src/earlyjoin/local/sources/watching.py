@@ -196,7 +196,7 @@ def _not_the_same(path: str, before: FileMark, now: FileMark | None) -> Snapshot
 
 def _difference(before: FileMark, now: FileMark | None) -> str:
     if now is None:
-        return "it is no file any more"
+        return "it is no longer a file"
     if now.size != before.size:
         return f"{now.size:,} bytes instead of {before.size:,}"
     return "it has the same size and other content" if now.inode == before.inode else "another file has taken its place"

@@ -53,7 +53,7 @@ def _run(command: Command, left: Path, right: Path) -> Iterator[pa.RecordBatch]:
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "first.parquet"
         arguments = command(str(left), str(right), str(target))
-        # Installed packages have their bytecode beside them, whatever whoever runs this has set.
+        # Installed packages have their bytecode beside them, whatever the environment of this process says.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         done = subprocess.run(
             [sys.executable, *arguments], capture_output=True, text=True, check=False, env=environment

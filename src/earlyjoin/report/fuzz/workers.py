@@ -39,7 +39,7 @@ def run_case(seed: int) -> tuple[str, Verdict]:
 
 
 def _described(seed: int) -> str:
-    """What a case was that cannot tell it any more."""
+    """What a case was that can no longer tell it."""
     with contextlib.suppress(Exception):
         return draw(seed).text
     return "cannot be drawn"

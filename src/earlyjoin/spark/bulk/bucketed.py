@@ -44,7 +44,7 @@ def bands(plan: Plan) -> list[BoundBand]:
 
 
 class BucketedJoin:
-    """See the module."""
+    """A band join as Spark's own join on bucket numbers, with the condition checked behind it."""
 
     name = "Spark's own join on buckets of the band"
 

@@ -26,7 +26,7 @@ from earlyjoin.state.rows.sizes import wide_row_nbytes
 COLLECTED_NBYTES = 16 * 2**20
 """Results up to about this size are fetched in one piece."""
 _AHEAD = 4
-"""Batches that wait for whoever iterates."""
+"""Batches that wait for the reader."""
 _AHEAD_NBYTES = 8 * 2**20
 """No further batch waits beside so much: wide rows make large ones."""
 _LOOK_S = 0.1

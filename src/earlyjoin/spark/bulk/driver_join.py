@@ -64,7 +64,7 @@ def too_large(inputs: Sequence[Planned | Computed], limit: MemoryLimit, most_nby
 
 
 class DriverJoin:
-    """See the module. ``frames`` are the inputs as they were given."""
+    """Both inputs fetched into the driver and joined there. ``frames`` are the inputs as they were given."""
 
     name = "a join in the driver"
 

@@ -21,7 +21,7 @@ from earlyjoin.state.disk.spill import SpillDirectory
 _ROWS = ("\0row_left", "\0row_right")
 _SUFFIXES = ("\0left", "\0right")
 _NOTHING: tuple[Int64, Int64] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-"""A step that found nothing: whoever takes the pairs may stop there too."""
+"""A step that found nothing: the reader of the pairs may stop there too."""
 _PIECE_SHARE = 512
 """Bytes of memory for each pair of a piece."""
 _ARRIVING_ROWS = 16384

@@ -83,7 +83,7 @@ def _write_new(frame: Any, target: Target, path: str, directory: Path, jobs: Job
 
 def _write_counted(frame: Any, target: Target, path: str, mode: str, jobs: Jobs) -> int:
     watched, rows = counted(frame)
-    # Nothing is counted where nothing is written, and whoever asks would wait for ever.
+    # Nothing is counted where nothing is written, and a question would wait for ever.
     try:
         _save(watched, target, path, "error" if mode == "ignore" else mode, jobs)
     except _AlreadyThere:

@@ -1,7 +1,7 @@
 """Files that belong to a living process.
 
 A lock says so, which the system drops when the process dies, however it dies. A file whose lock can be had belongs to
-nobody any more. Where a file system has no locks nothing can be told, and so nothing counts as abandoned.
+nobody. Where a file system has no locks nothing can be told, and so nothing counts as abandoned.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The private directory of spill files, which disappears in every ending.
 
 A directory is held by a lock on a file inside it, which the system drops when the process dies, however it dies.
-Whoever starts next in the same place removes the directories that nobody holds any more, whether it spills or not.
+The next process that starts in the same place removes the directories that nobody holds, whether it spills or not.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SpillDirectory:
 
     def close(self) -> None:
         """Remove the directory and all in it, for good; in a forked child, leave it to the parent. Idempotent."""
-        # In a child, whoever held the lock when it was forked never lets go of it.
+        # In a child, a thread that held the lock at the fork never lets go of it.
         with self._changing if os.getpid() == self._owner else contextlib.nullcontext():
             self._closed = True
             self._give_up()

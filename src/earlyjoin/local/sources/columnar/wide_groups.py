@@ -1,6 +1,6 @@
 """Row groups of Parquet files with too many columns to be read side by side.
 
-Whoever reads a column holds its dictionary and its current page, decompressed and decoded: up to 4 MB, however short
+A reader of a column holds its dictionary and its current page, decompressed and decoded: up to 4 MB, however short
 the batches are. 150 columns of text take 190 MB. So the columns of a wide row group are read a few at a time from its
 first row to its last, and wait in a file until their turn comes::
 

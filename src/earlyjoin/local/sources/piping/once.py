@@ -74,7 +74,7 @@ def _known(origin: object) -> bool:
 
 def _forget(identity: int) -> Callable[[weakref.ref[object]], None]:
     def forget(reference: weakref.ref[object]) -> None:
-        # Without the lock, which whoever made the garbage may hold; another object may have the identity by now.
+        # Without the lock, which the current thread may hold; another object may have the identity by now.
         if _taken.get(identity) is reference:
             _taken.pop(identity, None)
 

@@ -179,7 +179,7 @@ def _same_columns(file: str, header: Sequence[str], first: str, expected: Sequen
 
 
 def _as_told(header: Sequence[str], like: pa.Schema) -> pa.Schema:
-    """The types and the order of another file; whoever compares the columns refuses those that one of them lacks."""
+    """The types and the order of another file; columns that one of them lacks are refused later."""
     known = [field for field in like if field.name in header]
     return pa.schema([*known, *((column, pa.string()) for column in header if column not in like.names)])
 

@@ -56,7 +56,7 @@ class Layout:
 
 
 class PartitionedJoin:
-    """See the module."""
+    """Everything by operators, one for each cell, behind a shuffle of packed rows."""
 
     name = "partitioning by ranges"
 
