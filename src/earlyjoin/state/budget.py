@@ -4,8 +4,8 @@ Code that is about to hold memory asks first (``try_reserve``), and on refusal s
 booked above the limit, so the peak that a budget reports cannot exceed it. A budget can be *split* in two with limits
 of their own, whose bookings count against the whole as well.
 
-A limit can change while memory is held (``resize``); parts keep their shares of it. If it becomes smaller than what
-is held makes the holders give back first: ``would_fit`` says whether they have.
+A limit can change while memory is held (``resize``); parts keep their shares of it. Before it becomes
+smaller than what is held, the holders give back: ``would_fit`` says whether they have.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class BoundSparkEqual(BoundEqual):
     __slots__ = ()
 
     def encode(self, side: int, batch: pa.RecordBatch) -> NoReturn:
-        """There are no keys: ``spark_alone`` was not asked before."""
+        """There are no keys: the caller did not ask ``spark_alone`` first."""
         raise UnsupportedError(f"{self.text} is evaluated by Spark alone")
 
 
