@@ -98,11 +98,11 @@ def bulk(left: Any, right: Any, on: Condition, how: str, tags: tuple[Any, Any] |
     plan = make_plan(on, schemas[0], schemas[1], how=how, suffixes=("_l", "_r"))
     frames = []
     for side, frame in enumerate((left, right)):
-        tag = f.lit(0) if tags is None else tags[side]
         renamed = [
             f.col(f"`{old}`").alias(new) for old, new in zip(frame.columns, column_names(plan, side), strict=True)
         ]
-        frames.append(frame.select(*renamed, tag.cast("tinyint").alias(tag_name(side))))
+        tag = [] if tags is None else [tags[side].cast("tinyint").alias(tag_name(side))]
+        frames.append(frame.select(*renamed, *tag))
     early = None if tags is None else lambda: frames[1].where(f"{tag_name(1)} != 0")
     return PartitionedJoin(plan, Sides(frames[0], frames[1], early), SparkOptions(how=how))
 

@@ -15,11 +15,11 @@ from earlyjoin.errors import SourceError
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.spark.bulk.base import Bulk, Sides, choose_bulk, tag_name
 from earlyjoin.spark.bulk.delivery import Delivery
+from earlyjoin.spark.bulk.direct import direct_join
 from earlyjoin.spark.bulk.driver_join import DriverJoin, left_to_spark, too_large
 from earlyjoin.spark.bulk.equality import SparkJoin
 from earlyjoin.spark.columns.keys import spark_alone
 from earlyjoin.spark.columns.types import output_batch, output_frame, positional
-from earlyjoin.spark.early.exclusion import NO_TAG
 from earlyjoin.spark.early.few_rows import Ahead
 from earlyjoin.spark.early.looking import FIRST_ROWS
 from earlyjoin.spark.early.pairing import Pairing
@@ -168,8 +168,8 @@ class Execution:
     @cached_property
     def _spark_shuffles(self) -> bool:
         """Must Spark's own join shuffle before its first row? Joins without an equality are taken to."""
-        bulk = self._everything
-        shuffled = not isinstance(bulk, SparkJoin) or shuffles(self.jobs.tagged(lambda: explained(bulk.rows())))
+        own = self.jobs.tagged(lambda: self._own_join)
+        shuffled = own is None or shuffles(self.jobs.tagged(lambda: explained(own)))
         if shuffled:
             self._ahead.cancel()
         return shuffled
@@ -352,7 +352,7 @@ class Execution:
         if known or not self._are_few(most) or not self.options.early or left_to_spark(self.plan) is None:
             return
         if self.plan.how is not JoinType.ANTI and not self._sends_nothing() and self._a_side_is_small():
-            self._ahead.start(self.jobs.tagged(lambda: output_frame(self.plan, self._everything.rows())), most)
+            self._ahead.start(self.jobs.tagged(self.whole_frame), most)
 
     def fetched_ahead(self, most: int) -> pa.Table | None:
         """These rows, where they come so soon that the plan need not be looked at."""
@@ -363,8 +363,18 @@ class Execution:
         return pa.Table.from_batches(batches, schema=self.plan.output.schema)
 
     @cached_property
-    def _everything(self) -> Bulk:
-        return self.bulk(everything=True)
+    def _own_join(self) -> Any | None:
+        """Everything by Spark's own join, as a lazy DataFrame; None where that is not what joins everything."""
+        direct = direct_join(self.plan, self._given)
+        if direct is not None:
+            self._bulk_name = SparkJoin.name
+            return direct
+        bulk = self.bulk(everything=True)
+        return output_frame(self.plan, bulk.rows()) if isinstance(bulk, SparkJoin) else None
+
+    def whole_frame(self) -> Any:
+        """Everything as a lazy DataFrame that is not for joining on: its columns may be those of the inputs."""
+        return self._own_join if self._own_join is not None else self.bulk_frame(everything=True)
 
     def bulk_frame(self, *, everything: bool = False, sent: int | None = None) -> Any:
         """What the bulk gives, or ``everything``, as a lazy DataFrame.
@@ -394,10 +404,7 @@ class Execution:
 
     def _sides(self, early: Early | None, sent: int | None = None) -> Sides:
         if early is None or not early.took:
-            left, right = (
-                frame.selectExpr("*", f"cast({NO_TAG} AS tinyint) AS {tag_name(side)}")
-                for side, frame in enumerate(self._frames)
-            )
+            left, right = self._frames
             return Sides(left, right, sent=sent)
         tags = [early.tag(side).alias(tag_name(side)) for side in (0, 1)]
         left, right = (frame.select("*", tag) for frame, tag in zip(self._frames, tags, strict=True))
@@ -416,10 +423,7 @@ class Execution:
         """Is one of the inputs made of few bytes, as far as can be told without a plan?"""
         if self.jobs.connect:  # its files are elsewhere
             return False
-        return any(
-            files is not None and sum(map(nbytes_of, files)) <= _LIKELY_SENT_NBYTES
-            for files in self.jobs.tagged(lambda: [local_files(frame) for frame in self._given])
-        )
+        return any(self.jobs.tagged(partial(_is_small, frame)) for frame in self._given)
 
     def _inputs_are_small(self) -> bool:
         """May the result be small?"""
@@ -428,3 +432,9 @@ class Execution:
 
     def _stopping(self) -> bool:
         return self.stop_asked
+
+
+def _is_small(frame: Any) -> bool:
+    """Are the files of a DataFrame, if it has any, so small that Spark is likely to send it to every task?"""
+    files = local_files(frame)
+    return files is not None and sum(map(nbytes_of, files)) <= _LIKELY_SENT_NBYTES

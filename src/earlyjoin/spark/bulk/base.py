@@ -1,7 +1,7 @@
-"""The seam between the query and what joins everything: a :class:`Bulk` gets two tagged sides and gives joined rows.
+"""The seam between the query and what joins everything: a :class:`Bulk` gets two sides and gives joined rows.
 
 Columns are renamed by position (``l0, l1, …`` and ``r0, r1, …``), so that no two names clash whatever users call their
-columns, and a DataFrame can be joined with itself. The tag column comes last (see
+columns, and a DataFrame can be joined with itself. Where an early phase took rows, a tag column comes last (see
 :mod:`earlyjoin.spark.early.exclusion`).
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from earlyjoin.algorithms.protocol import Plan
 from earlyjoin.predicates.base import Capability
-from earlyjoin.spark.early.exclusion import LEFT_TAG, RIGHT_TAG
+from earlyjoin.spark.early.exclusion import LEFT_TAG, NO_TAG, RIGHT_TAG
 from earlyjoin.spark.options import SparkOptions
 
 PREFIXES = ("l", "r")
@@ -21,7 +21,7 @@ PREFIXES = ("l", "r")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both inputs with columns named by position, and their tags."""
+    """Both inputs with columns named by position, and their tags if any row has one."""
 
     left: Any
     right: Any
@@ -34,6 +34,11 @@ class Sides:
     def tagged(self) -> bool:
         """Did an early phase take anything from this join?"""
         return self.early_right is not None
+
+    def with_tag(self, side: int) -> Any:
+        """The rows of a side with their tags, which are all 0 where no early phase took anything."""
+        frame = (self.left, self.right)[side]
+        return frame if self.tagged else frame.selectExpr("*", f"cast({NO_TAG} AS tinyint) AS {tag_name(side)}")
 
 
 class Bulk(Protocol):

@@ -31,7 +31,7 @@ class SparkJoin:
     def rows(self) -> Any:
         how, sides = self._plan.how, [self._sides.left, self._sides.right]
         if self._plan.condition.always:
-            return sides[0].crossJoin(sides[1]).selectExpr(*row_names(self._plan))
+            return sides[0].crossJoin(sides[1])
         if self._sides.sent is not None:
             sides[self._sides.sent] = functions().broadcast(sides[self._sides.sent])
         joined = sides[0].join(sides[1], column_condition(self._plan), _SPARK_NAMES.get(how, how.value))
@@ -39,7 +39,8 @@ class SparkJoin:
             joined = self._without_early_rows(joined)
         elif self._sides.tagged and how is not JoinType.ANTI:
             joined = joined.where(not_given_early())
-        return joined.selectExpr(*row_names(self._plan))
+        # Spark analyses a DataFrame when it is made: one less matters where it needs no shuffle.
+        return joined.selectExpr(*row_names(self._plan)) if self._sides.tagged else joined
 
     def _without_early_rows(self, left: Any) -> Any:
         """Left rows that met no partner in the early phase. The partners are few, and are sent to every task."""

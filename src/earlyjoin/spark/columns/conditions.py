@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import reduce, singledispatch
 from typing import Any
@@ -28,18 +28,24 @@ from earlyjoin.spark.bulk.base import PREFIXES
 from earlyjoin.spark.columns.constants import against_constant, compared
 from earlyjoin.spark.session import functions
 
-At = Callable[[Column], Any]
-"""The Spark Column of a column of one of the sides."""
+
+class At:
+    """Where a column of one of the sides is: its name in a bulk, and the Spark Column of that."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._schemas = plan.schemas
+
+    def name(self, column: Column) -> str:
+        """``l0…`` and ``r0…``."""
+        return f"{PREFIXES[column.side]}{self._schemas[column.side].get_field_index(column.name)}"
+
+    def __call__(self, column: Column) -> Any:
+        return functions().col(self.name(column))
 
 
 def column_condition(plan: Plan) -> Any:
     """The whole condition over ``l0…`` and ``r0…``."""
-
-    def at(column: Column) -> Any:
-        position = plan.schemas[column.side].get_field_index(column.name)
-        return functions().col(f"{PREFIXES[column.side]}{position}")
-
-    return _whole(plan.condition, at)
+    return _whole(plan.condition, At(plan))
 
 
 def _whole(condition: BoundConjunction, at: At) -> Any:
@@ -54,18 +60,26 @@ def condition_of(predicate: BoundPredicate | BoundResidue, at: At) -> Any:
 
 @condition_of.register
 def _(predicate: BoundEqual, at: At) -> Any:
-    pairs = (_alike(pair, at) for pair in zip(*predicate.sides, strict=True))
-    safe = predicate.null_safe
-    return _all([a.eqNullSafe(b) if null_safe else a == b for (a, b), null_safe in zip(pairs, safe, strict=True)])
+    # As one text: a Column is put together by dozens of calls to Java.
+    texts = []
+    for *pair, null_safe in zip(*predicate.sides, predicate.null_safe, strict=True):
+        left, right = (
+            f"CAST({at.name(one)} AS int)" if number else at.name(one)
+            for one, number in zip(pair, _booleans_as_numbers(pair), strict=True)
+        )
+        texts.append(f"{left} {'<=>' if null_safe else '='} {right}")
+    return functions().expr(" AND ".join(texts))
 
 
 def _alike(columns: Sequence[Column], at: At) -> list[Any]:
     """The Columns of what is compared: booleans beside numbers are 0 and 1, which Spark has to be told."""
+    numbers = _booleans_as_numbers(columns)
+    return [at(one).cast("int") if number else at(one) for one, number in zip(columns, numbers, strict=True)]
+
+
+def _booleans_as_numbers(columns: Sequence[Column]) -> list[bool]:
     booleans = [pt.is_boolean(value_type(column.type)) for column in columns]
-    cast = len(set(booleans)) > 1
-    return [
-        at(one).cast("int") if cast and boolean else at(one) for one, boolean in zip(columns, booleans, strict=True)
-    ]
+    return booleans if len(set(booleans)) > 1 else [False] * len(columns)
 
 
 @condition_of.register

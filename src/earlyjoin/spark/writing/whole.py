@@ -57,7 +57,7 @@ class Writing:
                 execution.counters.results[Phase.ARRIVING] = written
                 return written
         execution.phase = Phase.CLEANUP
-        frame = self._jobs.tagged(lambda: self._restored(execution.bulk_frame(everything=True)))
+        frame = self._jobs.tagged(lambda: self._restored(execution.whole_frame()))
         written = sinks.write(frame, self.target, self._jobs)
         execution.counters.results[Phase.CLEANUP] = written
         return written

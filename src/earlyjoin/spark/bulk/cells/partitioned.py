@@ -155,7 +155,7 @@ class PartitionedJoin:
         return packed.mapInArrow(joiner, self._result_schema())
 
     def _packed(self, layout: Layout, side: int) -> Any:
-        frame = (self._sides.left, self._sides.right)[side]
+        frame = self._sides.with_tag(side)
         keep = layout.how.gives_unmatched(side)
         salted = layout.grown.tree.splits or keep
         if salted:
