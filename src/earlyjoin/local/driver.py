@@ -20,7 +20,7 @@ from earlyjoin.local.inputs import Arrival, Inputs
 REACT_STEPS = 64
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Driver:
     """Runs one operator to its end. ``reading`` None means push: whatever came first is next."""
 
@@ -34,16 +34,15 @@ class Driver:
     stopping: Callable[[], bool] = lambda: False
     """Has somebody asked to stop? Then the run ends early, wherever it is."""
     estimating: Estimating | None = None
-    watching: Callable[[], None] | None = None
-    """Called after every step, for those who write down how a run goes."""
+    watching: Callable[[], None] = lambda: None
+    """Called as soon as a step is done, by those who write down how a run goes."""
     between_steps: Callable[[], None] = lambda: None
-    """What the runtime has to look after while the operator's state is complete."""
+    """Called when the rows of a step have been built: only then may rows leave memory that its matches point to."""
 
     def run(self) -> Iterator[Matches]:
         """All matches, as they are found. Between two of them the operator's state is complete."""
         for step in self._steps():
-            if self.watching is not None:
-                self.watching()
+            self.watching()
             if step is not None:
                 if self.estimating is not None:
                     self.estimating.saw(step)

@@ -189,15 +189,15 @@ class Execution:
             hash_words(np.zeros((1, 1), dtype=np.int64))
             self._adapt(self.inputs)
         driver = Driver(
-            self.operator,
-            self.inputs,
-            self.reading,
-            self._options.wait_ms / 1000,
-            self.rows_taken,
-            self.ended,
-            self._stopping,
-            self.estimating,
-            self.resizing.look,
+            operator=self.operator,
+            inputs=self.inputs,
+            reading=self.reading,
+            wait_s=self._options.wait_ms / 1000,
+            rows_taken=self.rows_taken,
+            ended=self.ended,
+            stopping=self._stopping,
+            estimating=self.estimating,
+            between_steps=self.resizing.look,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)

@@ -135,7 +135,8 @@ class ThreadedInputs:
 
     def waiting(self, side: int | None) -> bool:
         """See :class:`Inputs`."""
-        return self._first_filled(side) is not None
+        with self._changed:
+            return self._first_filled(side) is not None
 
     def release(self, arrival: Arrival) -> None:
         """See :class:`Inputs`."""
@@ -147,10 +148,11 @@ class ThreadedInputs:
     def close(self) -> None:
         """See :class:`Inputs`."""
         self._stop()
-        for queue in self._queues:
-            queue.clear()
-        for account in self._accounts:
-            account.clear()
+        with self._changed:
+            for queue in self._queues:
+                queue.clear()
+            for account in self._accounts:
+                account.clear()
 
     def _stop(self) -> None:
         with self._changed:
@@ -162,6 +164,7 @@ class ThreadedInputs:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def _first_filled(self, side: int | None) -> deque[Arrival] | None:
+        """The queue to take from. Only with the condition held: another thread may clear the queues."""
         if side is not None:
             return self._queues[side] or None
         filled = [queue for queue in self._queues if queue]

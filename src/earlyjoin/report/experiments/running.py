@@ -144,12 +144,12 @@ def push(
         end_s = float(schedule.times_s[-1]) if len(schedule) else 0.0
         recorder = Recorder(contender.label, clock, [context.counters], every_s=end_s / points)
         driver = Driver(
-            operator,
-            inputs,
-            None,
-            silence_s,
-            [0, 0],
-            [False, False],
+            operator=operator,
+            inputs=inputs,
+            reading=None,
+            wait_s=silence_s,
+            rows_taken=[0, 0],
+            ended=[False, False],
             watching=recorder.note,
             stopping=lambda: clock.now() > until_s,
         )
