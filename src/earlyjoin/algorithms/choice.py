@@ -20,12 +20,6 @@ _OPERATORS_PART = 0.75
 
 _PREFERRED = "ehj"
 """For equality that does not fit into memory: early rows at about the cost of a plain hash join."""
-_REMARKS = {
-    "nested": "; it compares every pair of rows, so large inputs take long",
-    "ehj": "; it gives rows at once and keeps whole partitions of the smaller input in memory",
-}
-_YARDSTICKS = frozenset({"nested", "smj", "smj-semi"})
-"""What others are measured against: right for any input, never the fastest to a first row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +42,14 @@ def choose(
         raise UnsupportedError(f"no algorithm can do a {plan.how} join on {plan.condition.text}")
     in_memory = [description for description in able if not description.spills]
     spilling = [description for description in able if description.spills]
-    # The nested loop compares every pair: it is for conditions that nothing else can do.
-    indexed = sorted((description for description in spilling if description.name not in _YARDSTICKS), key=_by_hash)
+    indexed = sorted((description for description in spilling if not description.is_yardstick), key=_by_hash)
     if in_memory and fits is None and not indexed:
         best = in_memory[0]
         return Choice(best.name, f"{_condition(best)}, {size}")
     preferred = [description for description in indexed if description.name == _PREFERRED]
     best = _with_room(plan, memory, widths, [*preferred, *indexed]) or (spilling or in_memory)[0]
-    return Choice(best.name, f"{_condition(best)}, {size}{_REMARKS.get(best.name, '')}")
+    reason = f"{_condition(best)}, {size}"
+    return Choice(best.name, f"{reason}; {best.remark}" if best.remark else reason)
 
 
 def _with_room(

@@ -16,7 +16,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from enum import Enum, auto
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pyarrow as pa
 
@@ -33,6 +34,9 @@ from earlyjoin.state.counters import Counters, Phase
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.rows.store import Rows
 from earlyjoin.state.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks
 
 DEFAULT_OUTPUT_ROWS = 65536
 
@@ -125,6 +129,19 @@ class Slice:
         self.steps -= steps
 
 
+class Formulas(Enum):
+    """Which formulas predict the results and the I/O of a hash join."""
+
+    FREEZING = auto()
+    """Flushed partitions take no rows any longer, so complete partitions of R are in memory at the end."""
+    REPLACING = auto()
+    """Memory stays shared out about as the inputs come, and what is in it at the end is never written."""
+    EMPTYING = auto()
+    """The same, but in the end everything is written."""
+    RESULTS_ONLY = auto()
+    """Memory stays shared out as the inputs come; what is written and read depends on the data."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """What an algorithm is and can do, for the registry, ``explain`` and messages."""
@@ -140,6 +157,20 @@ class Description:
     """Rows that its part of the memory must hold so that it can go on, however much has been spilled: of two inputs."""
     join_types: frozenset[JoinType] = frozenset(JoinType)
     most_sides: int = 2
+    joins_on_arrival: bool = False
+    """Is an arriving row joined at once with all rows of the other side that are in memory?"""
+    offers_blocks: bool = False
+    """Do memory loads of both sides meet as blocks that the size can be estimated from? Options may forbid it."""
+    gives_memory_back: bool = False
+    """Can it go on with less memory than it holds?"""
+    reading: str | None = None
+    """How it prefers to read when it may choose: a text for ``make_reading``."""
+    formulas: Formulas | None = None
+    """The formulas that say before a run what it will show; None where there are none."""
+    is_yardstick: bool = False
+    """Is it there to measure others against? "auto" takes it only if nothing else can do the join."""
+    remark: str = ""
+    """What somebody should know for whom "auto" has picked it."""
 
 
 class Operator(ABC):
@@ -148,12 +179,12 @@ class Operator(ABC):
     description: ClassVar[Description]
     options_type: ClassVar[type[OperatorOptions]] = OperatorOptions
     """What can be chosen about it."""
-    reading: ClassVar[str | None] = None
-    """How it prefers to read when it may choose: a text for ``make_reading``."""
     build_side: int = 0
     """The input called R, to which reading strategies give their first number."""
-    gives_memory_back: ClassVar[bool] = False
-    """Can it go on with less memory than it holds?"""
+    one_side: int | None = None
+    """The input whose keys occur only once, where somebody has said so."""
+    joined_blocks: JoinedBlocks | None = None
+    """The blocks that it offers for estimates in this run."""
 
     def __init__(self, plan: Plan, context: Context) -> None:
         self.plan = plan
@@ -193,6 +224,10 @@ class Operator(ABC):
     @abstractmethod
     def has_reactive_work(self) -> bool:
         """Would ``react`` do anything now?"""
+
+    def why_no_blocks(self) -> str:
+        """Why it neither joins on arrival nor offers blocks in this run, so that nothing can be estimated."""
+        return f"{self.description.name} does not join rows when they arrive"
 
     @abstractmethod
     def held_bytes(self) -> int:

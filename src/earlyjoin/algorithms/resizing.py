@@ -31,9 +31,9 @@ class Resizing:
             raise InputError(f"memory is counted in one unit: {self._budget.limit} cannot become {limit}")
         operator, part = self._operator, self._operator.context.budget
         mine = part.limit_if(limit)
-        if not operator.gives_memory_back and not part.would_fit(mine):
+        if not operator.description.gives_memory_back and not part.would_fit(mine):
             held = f"{part.used_rows:,} rows" if mine.rows is not None else format_bytes(part.used_bytes)
-            able = [name for name in registry.names_that_can(operator.plan) if registry.get(name).gives_memory_back]
+            able = [one.name for one in registry.able(operator.plan) if one.gives_memory_back]
             raise InputError(
                 f"{operator.description.name} holds {held} and cannot give memory back, so {limit} is too little now; "
                 f"ask for more, or choose an algorithm that can: {', '.join(able) or 'there is none for this join'}"

@@ -164,7 +164,7 @@ class Execution:
 
     def _make_reading(self) -> Ratio:
         rows = [source.rows_hint for source in self.sources]
-        own, build_side = self.operator.reading, self.operator.build_side
+        own, build_side = self.operator.description.reading, self.operator.build_side
         return make_reading(self._options.reading, rows, own=own, build_side=build_side, counters=self.counters)
 
     @property

@@ -59,7 +59,7 @@ def _estimate(query: Query) -> str:
 def _expected(query: Query, execution: Execution) -> str:
     """Results over time by the formulas of the papers, where sizes are known and the formulas fit."""
     estimate = query.estimate
-    prediction = predicted(query.sources, execution, query.algorithm)
+    prediction = predicted(query.sources, execution)
     return prediction.text(estimate["rows"] if estimate is not None else None) if prediction is not None else ""
 
 

@@ -13,7 +13,7 @@ _OVERHEAD_BYTES = 64
 """Key, stamps and place in an index, for each row in memory."""
 
 
-def predicted(sources: Sequence[Source], execution: Execution, algorithm: str) -> Prediction | None:
+def predicted(sources: Sequence[Source], execution: Execution) -> Prediction | None:
     """The prediction, or None when sizes are unknown or no formula fits the algorithm."""
     if len(sources) != 2:
         return None
@@ -24,16 +24,15 @@ def predicted(sources: Sequence[Source], execution: Execution, algorithm: str) -
     build = execution.operator.build_side
     q1, q2 = shares_of(*_ratios(execution.reading), build)
     sizes = (left, right)
-    one_side = getattr(getattr(execution.operator, "set", None), "one_side", None)
     return predict(
         Situation(
-            algorithm=algorithm,
+            formulas=execution.operator.description.formulas,
             r=sizes[build],
             s=sizes[1 - build],
             memory_rows=memory,
             q1=q1,
             q2=q2,
-            one_to_many=one_side is not None,
+            one_to_many=execution.operator.one_side is not None,
         )
     )
 

@@ -20,7 +20,7 @@ from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, largest
 from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
 from earlyjoin.algorithms.hash_join.rules import DuplicateRule, NeverJoined
 from earlyjoin.algorithms.hash_join.settings import HashSettings
-from earlyjoin.algorithms.protocol import Context, Description, Plan
+from earlyjoin.algorithms.protocol import Context, Description, Formulas, Plan
 from earlyjoin.predicates.base import Capability
 
 
@@ -50,8 +50,9 @@ class DynamicHashJoin(FrozenHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        reading="ehj*",
+        formulas=Formulas.FREEZING,
     )
-    reading = "ehj*"
 
     def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
         super().__init__(plan, context, settings)

@@ -27,7 +27,7 @@ from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, Victim, biased,
 from earlyjoin.algorithms.hash_join.rules import DuplicateRule, EarlyHashRule
 from earlyjoin.algorithms.hash_join.settings import HashSettings
 from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask, Task
-from earlyjoin.algorithms.protocol import Context, Description, Plan, Step
+from earlyjoin.algorithms.protocol import Context, Description, Formulas, Plan, Step
 from earlyjoin.predicates.base import Capability
 from earlyjoin.state.clock import LogicalClock
 
@@ -43,8 +43,11 @@ class EarlyHashJoin(FrozenHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        reading="ehj1",
+        formulas=Formulas.FREEZING,
+        remark="it gives rows at once and keeps whole partitions of the smaller input in memory",
     )
-    reading = "ehj1"
 
     def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
         super().__init__(plan, context, settings)
@@ -142,8 +145,10 @@ class DoublePipelinedHashJoin(EarlyHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        reading="dphj",
+        formulas=Formulas.FREEZING,
     )
-    reading = "dphj"
 
     def make_flush_policy(self) -> FlushPolicy:
         """Partitions of S one after the other, then those of R."""

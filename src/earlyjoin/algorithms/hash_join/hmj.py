@@ -20,7 +20,7 @@ from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, PartitionStatis
 from earlyjoin.algorithms.hash_join.merge_join import MergingHashJoin
 from earlyjoin.algorithms.hash_join.merging.tasks import DiskDiskTask
 from earlyjoin.algorithms.hash_join.tasks import Task
-from earlyjoin.algorithms.protocol import Description
+from earlyjoin.algorithms.protocol import Description, Formulas
 from earlyjoin.predicates.base import Capability
 
 
@@ -35,6 +35,8 @@ class HashMergeJoin(MergingHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        formulas=Formulas.EMPTYING,
     )
     _next = 0
 

@@ -55,7 +55,6 @@ class PartitionedHashJoin(Operator):
         super().__init__(plan, context)
         self.set = settings if settings is not None else context.own_options(self.options_type)
         self.one_side = side_number(self.set.one_side)
-        """The input whose keys occur once, if there is one."""
         key, rest = registry.driver(plan, self.description)
         self.key = key
         self.build_side = self._build_side()

@@ -21,7 +21,7 @@ from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, largest, larges
 from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
 from earlyjoin.algorithms.hash_join.rules import ResidenceRule
 from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask, Task
-from earlyjoin.algorithms.protocol import Description
+from earlyjoin.algorithms.protocol import Description, Formulas
 from earlyjoin.predicates.base import Capability
 
 
@@ -36,6 +36,8 @@ class XJoin(PartitionedHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        formulas=Formulas.REPLACING,
     )
     striped = True
     rule: ResidenceRule

@@ -28,5 +28,7 @@ class ProgressiveMergeJoin(SortJoin):
         needs=Capability.SWEEPABLE,
         spills=True,
         rows_at_once=2.25,
+        offers_blocks=True,
+        gives_memory_back=True,
     )
     early = True

@@ -44,8 +44,9 @@ class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
         join_types=frozenset({JoinType.INNER}),
         most_sides=MOST_SIDES,
         rows_at_once=3,
+        offers_blocks=False,
+        gives_memory_back=False,
     )
-    gives_memory_back = False
 
     def __init__(self, plan: Plan, context: Context) -> None:
         super().__init__(plan, context)

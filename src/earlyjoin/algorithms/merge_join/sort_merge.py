@@ -23,6 +23,8 @@ class SortMergeJoin(SortJoin):
         needs=Capability.SWEEPABLE,
         spills=True,
         rows_at_once=2.25,
+        gives_memory_back=True,
+        is_yardstick=True,
     )
     early = False
     strict = True
@@ -39,5 +41,7 @@ class SemiStrictSortMergeJoin(SortJoin):
         needs=Capability.SWEEPABLE,
         spills=True,
         rows_at_once=2.25,
+        gives_memory_back=True,
+        is_yardstick=True,
     )
     early = False

@@ -57,7 +57,6 @@ class SortJoinState(Operator):
     """Everything that a sort-based join remembers."""
 
     options_type = SortOptions
-    gives_memory_back = True
     early: bool
     strict: bool = False
 
@@ -116,9 +115,8 @@ class SortJoinState(Operator):
         # By replacement selection rows of different loads have met.
         return self.early and self.plan.sides == 2 and not self.options.replacement_selection
 
-    @property
-    def no_estimate(self) -> str:
-        """Why there are no joined blocks, when there are none."""
+    def why_no_blocks(self) -> str:
+        """A strict join has none, and none are independent by replacement selection."""
         if self.early:
             return "rows that replacement selection keeps in memory meet more than one load; without it there is one"
         return (

@@ -93,6 +93,9 @@ class NestedLoopJoin(Operator):
         needs=Capability.NONE,
         spills=True,
         rows_at_once=4,
+        joins_on_arrival=True,
+        is_yardstick=True,
+        remark="it compares every pair of rows, so large inputs take long",
     )
 
     def __init__(self, plan: Plan, context: Context) -> None:

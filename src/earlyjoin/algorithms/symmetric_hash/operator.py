@@ -72,6 +72,7 @@ class SymmetricHashJoin(Operator):
         paper="Wilschut and Apers 1991; EHJ section 2",
         needs=Capability.HASHABLE,
         spills=False,
+        joins_on_arrival=True,
     )
 
     def __init__(self, plan: Plan, context: Context) -> None:

@@ -31,8 +31,6 @@ from earlyjoin.state.budget import Account
 
 EstimatorName = Literal["honest", "paper"]
 """``honest``: the interval covers what it says; ``paper``: that of the PMJ paper, too narrow under skew."""
-JOINS_ON_ARRIVAL = frozenset({"shj", "nested", "xjoin", "hmj", "rpj", "ehj", "diner"})
-"""Algorithms by whom an arriving row is joined at once with all rows in memory, unless they say so themselves."""
 MEMORY_SHARE, _MOST_SHARES = 1 / 32, 4
 """Of the memory for the statistics of the number of rows, and as much again for each of the first aggregates."""
 FOLLOWED_ROWS, LEAST_FOLLOWED = 16384, 64
@@ -79,7 +77,7 @@ class Estimating:
         self._orders = OrderWatch(plan, reading.sources)
         self._arrivals: ArrivalCounts | None = None
         self._blocks: BlockEstimate | None = None
-        self._told: JoinedBlocks | None = None
+        self._offered: JoinedBlocks | None = None
         self._refused = _refusal(plan, operator) or self._begin(plan, operator)
 
     def _begin(self, plan: Plan, operator: Operator) -> str | None:
@@ -89,12 +87,12 @@ class Estimating:
             return too_small
         room = self._account.limit.bytes
         needed = OrderWatch.most_bytes(plan)
-        told: JoinedBlocks | None = getattr(operator, "joined_blocks", None)
-        if told is None:
+        offered = operator.joined_blocks
+        if offered is None:
             needed += counting_nbytes(self._reading.most_batch_rows, len(self._worth.aggregates))
         if not self._account.try_reserve(needed):
             return too_small
-        if told is None:
+        if offered is None:
             counters = operator.context.counters
             self._arrivals = ArrivalCounts(
                 self._worth,
@@ -107,8 +105,8 @@ class Estimating:
         followed = FOLLOWED_ROWS if room is None else min(FOLLOWED_ROWS, (room - needed) // row_nbytes)
         if followed < LEAST_FOLLOWED or not self._account.try_reserve(followed * row_nbytes):
             followed = 0
-        self._told = told
-        self._blocks = told.listener = BlockEstimate(kinds, self._worth.measure, followed)
+        self._offered = offered
+        self._blocks = offered.listener = BlockEstimate(kinds, self._worth.measure, followed)
         return None
 
     # What the driver does
@@ -128,9 +126,9 @@ class Estimating:
         """Estimate no more, and give the memory back."""
         if self._refused is None:
             self._refused = reason
-            if self._told is not None:
-                self._told.listener = None
-            self._arrivals = self._blocks = self._told = None
+            if self._offered is not None:
+                self._offered.listener = None
+            self._arrivals = self._blocks = self._offered = None
         self.close()
 
     def close(self) -> None:
@@ -235,17 +233,13 @@ def _said(joined: TwoSided, honest: Estimator, name: EstimatorName) -> _Answer:
 
 def _refusal(plan: Plan, operator: Operator) -> str | None:
     """Why nothing can be estimated, whatever the memory."""
-    name = operator.description.name
     if plan.sides != 2:
         return "sizes are estimated for joins of two inputs"
     if plan.how is not JoinType.INNER:
         return f"sizes are estimated for inner joins: which rows of a {plan.how} join stay alone shows at the end"
-    if getattr(operator, "joined_blocks", None) is not None:
+    if operator.description.joins_on_arrival or operator.joined_blocks is not None:
         return None
-    if not getattr(operator, "joins_on_arrival", name in JOINS_ON_ARRIVAL):
-        reason: str = getattr(operator, "no_estimate", f"{name} does not join rows when they arrive")
-        return reason
-    return None
+    return operator.why_no_blocks()
 
 
 def statistics_share(plan: Plan, limit_bytes: int | None, aggregates: int) -> float:

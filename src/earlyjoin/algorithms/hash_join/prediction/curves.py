@@ -14,18 +14,15 @@ from earlyjoin.algorithms.hash_join.prediction.one_to_many_formulas import (
     expected_tuple_ios_one_to_many,
     rows_until_full,
 )
-
-FREEZING = ("ehj", "dhj", "dphj")
-"""Flushed partitions take no rows any more, so complete partitions of R are in memory at the end."""
-REPLACING = ("xjoin", "hmj", "rpj", "rpj-md", "rpj-dd")
-"""Memory stays shared out about as the inputs come."""
+from earlyjoin.algorithms.protocol import Formulas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """What is known before a join runs; R is the input that the algorithm favours."""
 
-    algorithm: str
+    formulas: Formulas | None
+    """Those that the algorithm declares."""
     r: float
     s: float
     memory_rows: float
@@ -63,7 +60,7 @@ class Prediction:
 
 def predict(given: Situation) -> Prediction | None:
     """What the formulas say; None for an algorithm that they do not describe or inputs without rows."""
-    if given.algorithm not in (*FREEZING, *REPLACING) or min(given.r, given.s, given.memory_rows) <= 0:
+    if given.formulas is None or min(given.r, given.s, given.memory_rows) <= 0:
         return None
     size = f.JoinSize(r=given.r, s=given.s, selectivity=min(1.0, 1 / given.r))
     whole = given.r + given.s
@@ -71,13 +68,14 @@ def predict(given: Situation) -> Prediction | None:
     if full >= whole:
         return Prediction((Milestone("both inputs are read, all in memory", whole, 1.0),), 0.0)
     early = Milestone("memory is full", full, f.results_in_memory(full, given.q1, size) / size.results)
-    if given.algorithm in FREEZING:
+    if given.formulas is Formulas.FREEZING:
         return _freezing(given, size, early)
     before = f.results_before_cleanup(given.q1, given.memory_rows, size) / size.results
     read = Milestone("both inputs are read", whole, max(before, early.share))
     everything = 2 * whole
-    ios = everything if given.algorithm == "hmj" else everything - 2 * given.memory_rows
-    return Prediction((early, read), None if given.algorithm.startswith("rpj") or given.one_to_many else ios)
+    ios = everything if given.formulas is Formulas.EMPTYING else everything - 2 * given.memory_rows
+    known = given.formulas is not Formulas.RESULTS_ONLY and not given.one_to_many
+    return Prediction((early, read), ios if known else None)
 
 
 def _freezing(given: Situation, size: f.JoinSize, early: Milestone) -> Prediction:

@@ -34,7 +34,7 @@ from earlyjoin.algorithms.hash_join.rpj.task_choice import best_task
 from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun
 from earlyjoin.algorithms.hash_join.table.table import Flushed
 from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask, Task
-from earlyjoin.algorithms.protocol import Description, Step
+from earlyjoin.algorithms.protocol import Description, Formulas, Step
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.encoding.keys import Int64
 
@@ -54,6 +54,8 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        formulas=Formulas.RESULTS_ONLY,
     )
     md: ClassVar[bool] = True
     dd: ClassVar[bool] = True
@@ -192,6 +194,8 @@ class MemoryDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        formulas=Formulas.RESULTS_ONLY,
     )
     dd = False
 
@@ -207,5 +211,7 @@ class DiskDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         needs=Capability.HASHABLE,
         spills=True,
         rows_at_once=5,
+        joins_on_arrival=True,
+        formulas=Formulas.RESULTS_ONLY,
     )
     md = False
