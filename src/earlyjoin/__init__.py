@@ -5,17 +5,13 @@ Names are imported when they are first used, so that ``earlyjoin --help`` does n
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from earlyjoin.algorithms.aggregates import avg, count
     from earlyjoin.algorithms.aggregates import sum as sum
-    from earlyjoin.algorithms.registry import names as algorithms
-    from earlyjoin.api import join, multi_join, resume, source
+    from earlyjoin.api import algorithm_names, join, multi_join, resume, source
     from earlyjoin.errors import (
         BudgetExceeded,
         EarlyJoinError,
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
         SourceError,
         UnsupportedError,
     )
-    from earlyjoin.local.query import Query
     from earlyjoin.predicates import (
         band,
         equal,
@@ -39,6 +34,7 @@ if TYPE_CHECKING:
         overlaps,
         where,
     )
+    from earlyjoin.query.query import Query
 
 __version__ = "0.1.0"
 
@@ -51,7 +47,7 @@ __all__ = [
     "SnapshotError",
     "SourceError",
     "UnsupportedError",
-    "algorithms",
+    "algorithm_names",
     "avg",
     "band",
     "count",
@@ -73,7 +69,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Query": "earlyjoin.local.query",
+    "Query": "earlyjoin.query.query",
+    "algorithm_names": "earlyjoin.api",
     "join": "earlyjoin.api",
     "multi_join": "earlyjoin.api",
     "resume": "earlyjoin.api",
@@ -94,21 +91,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """This package; ``algorithms`` stays the function, also when the subpackage of that name is imported."""
-
-    @property
-    def algorithms(self) -> Callable[[], list[str]]:
-        """See :func:`earlyjoin.algorithms.registry.names`."""
-        from earlyjoin.algorithms.registry import names
-
-        return names
-
-    @algorithms.setter
-    def algorithms(self, subpackage: ModuleType) -> None:
-        """The import system puts a subpackage here, which is reached by its full name all the same."""
-
-
-sys.modules[__name__].__class__ = _Package

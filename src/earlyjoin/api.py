@@ -1,11 +1,12 @@
-"""The Python interface: ``join``, ``multi_join`` and ``resume``."""
+"""The Python interface: ``join``, ``multi_join``, ``resume``, ``source`` and ``algorithm_names``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal
 
+from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.aggregates import AggregateOf
 from earlyjoin.algorithms.matching.join_types import is_cross
 from earlyjoin.algorithms.options import GivenOptions
@@ -13,19 +14,17 @@ from earlyjoin.algorithms.protocol import DEFAULT_OUTPUT_ROWS
 from earlyjoin.errors import InputError
 from earlyjoin.local.estimating.running import EstimatorName
 from earlyjoin.local.options import Driving, JoinOptions
-from earlyjoin.local.query import Query
+from earlyjoin.local.query import LocalQuery
 from earlyjoin.local.resuming import resume as _resume
 from earlyjoin.local.sources import Source, open_source
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.encoding.columns import Names
 from earlyjoin.predicates.multiway import MultiOn, multi_equal
 from earlyjoin.predicates.written.arguments import On, Where, condition_from
+from earlyjoin.query.query import Query
 from earlyjoin.spark.session import is_dataframe
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock
-
-if TYPE_CHECKING:
-    from earlyjoin.spark.query import Query as SparkQuery
 
 Engine = Literal["auto", "local", "spark"]
 _WAIT_MS = 25.0
@@ -71,8 +70,8 @@ def join(
     ``memory`` bounds everything the join holds: "64MB", "300000rows", bytes, or None for a quarter of the machine's.
     ``how`` is inner, left, right, full, semi or anti, in any of the spellings of Spark, pandas and Polars
     ("left_outer", "OUTER"), or cross: every row with every row, without a condition.
-    ``algorithm`` is "auto" or a name from ``earlyjoin.algorithms()``. ``options`` are that algorithm's own, by name:
-    ``{"fan_in": 4}``; ``earlyjoin algorithms`` lists them.
+    ``algorithm`` is "auto" or a name from ``earlyjoin.algorithm_names()``. ``options`` are that algorithm's own, by
+    name: ``{"fan_in": 4}``; ``earlyjoin algorithms`` lists them.
 
     ``aggregates`` are sums, means and counts over the result, such as ``{"revenue": earlyjoin.sum("price")}``:
     ``query.estimates`` has them with an interval while the join runs, and exactly at its end. ``estimator="paper"``
@@ -102,8 +101,7 @@ def join(
             wait_ms=(wait_ms, _WAIT_MS),
             batch_rows=(batch_rows, DEFAULT_OUTPUT_ROWS),
         )
-        query = _join_on_spark(left, right, condition, how, memory, suffixes, seed, clock, master)
-        return cast(Query, query)
+        return _join_on_spark(left, right, condition, how, memory, suffixes, seed, clock, master)
     if master is not None:
         raise InputError(f"master={master!r} is for Spark; add engine='spark', or leave it out")
     sources = [open_source(left, name="left"), open_source(right, name="right")]
@@ -122,7 +120,7 @@ def join(
         estimator=estimator,
         operator=options,
     )
-    return Query(sources, condition, how_to_run, clock=clock)
+    return LocalQuery(sources, condition, how_to_run, clock=clock)
 
 
 def source(
@@ -197,7 +195,7 @@ def multi_join(
         seed=seed,
         operator=options,
     )
-    return Query([open_source(inputs[name], name=name) for name in names], condition, how_to_run, clock=clock)
+    return LocalQuery([open_source(inputs[name], name=name) for name in names], condition, how_to_run, clock=clock)
 
 
 def _input_names(inputs: Mapping[str, Any]) -> list[str]:
@@ -228,6 +226,15 @@ def resume(
     return _resume(directory, given, spill_directory=spill_directory)
 
 
+def algorithm_names() -> list[str]:
+    """The algorithms of the local engine, for ``algorithm=``.
+
+    >>> "ehj" in algorithm_names()
+    True
+    """
+    return registry.names()
+
+
 def _on_spark(engine: str, left: Any, right: Any) -> bool:
     if engine not in ("auto", "local", "spark"):
         raise InputError(f"unknown engine {engine!r}; choose one of: auto, local, spark")
@@ -253,10 +260,10 @@ def _join_on_spark(
     seed: int,
     clock: Clock | None,
     master: str | None,
-) -> SparkQuery:
+) -> Query:
     from earlyjoin.spark.inputs import open_frame, session_for
     from earlyjoin.spark.options import SparkOptions
-    from earlyjoin.spark.query import Query as SparkQuery
+    from earlyjoin.spark.query import SparkQuery
 
     session = session_for((left, right), master)
     frames = [open_frame(one, session, side) for side, one in enumerate((left, right))]

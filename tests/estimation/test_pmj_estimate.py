@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.local.query import Query
+from earlyjoin.local.query import LocalQuery
 
 ROWS = 2_000
 
@@ -32,7 +32,7 @@ def inputs(seed: int, *, skew: bool = False, nulls: float = 0.0) -> tuple[pa.Tab
     return left, right, int(np.dot(*counts))
 
 
-def watched(query: Query, every_rows: int = 250) -> list[dict[str, Any]]:
+def watched(query: LocalQuery, every_rows: int = 250) -> list[dict[str, Any]]:
     """The estimates until all rows are read, asked each time that so many more were."""
     found, at, taken = [], 0, query._execution.rows_taken
     for _ in query:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import earlyjoin as ej
-from earlyjoin.local.query import Query
+from earlyjoin.local.query import LocalQuery
 from earlyjoin.local.sources import open_source
 
 ROWS = 40_000
@@ -29,7 +29,7 @@ def table(values: np.ndarray) -> pa.Table:
     return pa.table({"k": values, "n": np.arange(len(values))})
 
 
-def estimates(query: Query, *, every: int = 1) -> list[dict[str, Any]]:
+def estimates(query: LocalQuery, *, every: int = 1) -> list[dict[str, Any]]:
     found = []
     for number, _ in enumerate(query):
         if number % every == 0 and (estimate := query.estimate) is not None:

@@ -109,7 +109,7 @@ def test_same_as_duckdb(name: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["left", "full", "anti"])
-@pytest.mark.parametrize("algorithm", [name for name in ej.algorithms() if name not in ("shj", "nested")])
+@pytest.mark.parametrize("algorithm", [name for name in ej.algorithm_names() if name not in ("shj", "nested")])
 def test_every_algorithm_filters_matches_and_not_rows(algorithm: str, how: str) -> None:
     for name in ("or of columns", "left constant", "an expression on the left"):
         condition, sql = CONDITIONS[name]

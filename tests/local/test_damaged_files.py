@@ -15,7 +15,8 @@ import earlyjoin as ej
 from earlyjoin.algorithms import registry
 from earlyjoin.cli.main import main
 from earlyjoin.errors import DamagedFile, DamagedState, SnapshotError
-from earlyjoin.local.query import Query, State
+from earlyjoin.local.query import LocalQuery
+from earlyjoin.query.life import State
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
 
@@ -36,7 +37,7 @@ def table(seed: int) -> pa.Table:
 LEFT, RIGHT = table(1), table(2)
 
 
-def join(algorithm: str, how: str, directory: Path) -> Query:
+def join(algorithm: str, how: str, directory: Path) -> LocalQuery:
     memory = "150rows" if algorithm in ("nested",) else "120KB"
     return ej.join(
         LEFT, RIGHT, on="k", how=how, algorithm=algorithm, memory=memory, batch_rows=150, spill_directory=directory
@@ -68,7 +69,7 @@ def overwrite(path: Path, rng: np.random.Generator) -> None:
             file.write(rng.bytes(16))
 
 
-def run_with_damage(query: Query, directory: Path, rng: np.random.Generator) -> list[pa.RecordBatch]:
+def run_with_damage(query: LocalQuery, directory: Path, rng: np.random.Generator) -> list[pa.RecordBatch]:
     """Files are damaged between two batches: some of them, at a moment drawn at random, and again later."""
     batches, chance, damages = [], rng.choice([0.02, 0.1, 0.5]), 0
     for batch in query:

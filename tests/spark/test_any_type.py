@@ -13,7 +13,7 @@ import earlyjoin as ej
 from earlyjoin.predicates import band, equal, less
 from earlyjoin.spark.columns.arrow_forms import collected
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
@@ -69,7 +69,7 @@ def test_every_type_passes(wide: Any, other: Any, case: str, how: str) -> None:
     from pyspark.sql import functions as f
 
     on, text, options = CASES[case]
-    query = Query(wide, other, on, SparkOptions(how=how, **options))
+    query = SparkQuery(wide, other, on, SparkOptions(how=how, **options))
     frame = query.to_df()
     names = [name for name in wide.columns if name != "k"]
     expected = wide.alias("a").join(other.alias("b"), f.expr(text), how).select(*names, "z")
@@ -95,7 +95,7 @@ def test_rows_as_arrow(wide: Any, other: Any) -> None:
 def test_all_that_spark_writes_is_written(spark: Any, wide: Any, other: Any, tmp_path: Path) -> None:
     writable = wide.drop(*WITHOUT_PARQUET)
     for number, on in enumerate((equal("k"), less("k"))):
-        query = Query(writable, other, on)
+        query = SparkQuery(writable, other, on)
         frame = query.to_df()
         assert query.write(tmp_path / f"{number}") == frame.count()
         back = spark.read.parquet(str(tmp_path / f"{number}"))

@@ -17,7 +17,7 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.errors import InputError, SourceError
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from spark.tables import in_files, multiset, numbered
 
 pytest.importorskip("pyspark")
@@ -134,7 +134,7 @@ def test_limits_that_are_too_large_to_be_fetched_at_once(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spill"))
     table = pa.table({"k": np.zeros(2000, np.int64), "a": np.arange(2000)})
     path = in_files(table, tmp_path / "hot", 2)
-    with Query(
+    with SparkQuery(
         spark.read.parquet(path), spark.read.parquet(path), ej.equal("k"), SparkOptions(early=False, memory="64MB")
     ) as query:
         assert len(query.head(150_000)) == 150_000

@@ -27,7 +27,7 @@ import json, sys
 from pyspark.sql import SparkSession
 from earlyjoin.spark.bulk.driver_join import DriverJoin
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from spark.bulk_cases import CASES
 from spark.join_cases import EQUAL, HOWS, places
 paths, settings = json.loads(sys.argv[1])
@@ -45,13 +45,13 @@ for name, case in (CASES | EQUAL).items():
             options = SparkOptions(
                 how=how, suffixes=("", "_r"), driver_nbytes=2**24 * (place == "driver"), early=how in ("full", "semi")
             )
-            query = Query(*frames, case.condition, options)
+            query = SparkQuery(*frames, case.condition, options)
             result = query.to_arrow().to_pydict()
             assert (query.algorithm == DriverJoin.name) == (place == "driver"), (name, how, place)
             ids = result["id"], result.get("id_r", [None] * len(result["id"]))
             told.append([name, how, place, list(zip(*ids))])
 # Files that a server knows may be anywhere: nobody here opens them.
-explained = Query(*frames, CASES["band"].condition, SparkOptions()).explain()
+explained = SparkQuery(*frames, CASES["band"].condition, SparkOptions()).explain()
 assert "fetched at the same time" in explained, explained
 spark.stop()
 print(json.dumps(told))

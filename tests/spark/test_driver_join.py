@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import earlyjoin as ej
+from earlyjoin.query.life import State
 from earlyjoin.spark.bulk.driver_join import DriverJoin
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query, State
+from earlyjoin.spark.query import SparkQuery
 from spark.bulk_cases import CASES, expected, table
 from spark.join_cases import HOWS
 from spark.tables import in_files
@@ -102,7 +103,7 @@ def test_explain_says_where_it_is_joined(frames: list[Any]) -> None:
 def test_what_is_too_large_goes_the_usual_way(
     frames: list[Any], tables: list[pa.Table], options: dict[str, Any]
 ) -> None:
-    query = Query(*frames, CASES["band"].condition, SparkOptions(how="left", **options))
+    query = SparkQuery(*frames, CASES["band"].condition, SparkOptions(how="left", **options))
     assert pairs(query.to_arrow(), "left") == expected(CASES["band"], "left", *(t.to_pylist() for t in tables))
     assert query.summary()["algorithm"] != DriverJoin.name
 
@@ -110,7 +111,7 @@ def test_what_is_too_large_goes_the_usual_way(
 def test_many_pairs_come_in_pieces_and_can_be_stopped(spark: Any, tmp_path: Path) -> None:
     rows = pa.table({"x": range(6000)})
     frame = spark.read.parquet(in_files(rows, tmp_path / "x", 2))
-    query = Query(frame, frame, ej.not_equal("x"), SparkOptions(memory="64MB"))
+    query = SparkQuery(frame, frame, ej.not_equal("x"), SparkOptions(memory="64MB"))
     batches = iter(query)
     assert 0 < next(batches).num_rows < 6000 * 5999
     query.stop()
@@ -131,7 +132,7 @@ def test_what_was_spilled_is_removed_when_it_is_stopped(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     rows = pa.table({"x": [number // 1000 for number in range(40_000)]})  # a small file, and not so small in memory
     frame = spark.read.parquet(in_files(rows, tmp_path / "x", 2))
-    query = Query(frame, frame, ej.less("x"), SparkOptions(memory="4MB"))
+    query = SparkQuery(frame, frame, ej.less("x"), SparkOptions(memory="4MB"))
     batches = iter(query)
     while not list((tmp_path / "spill").iterdir()):
         assert next(batches).num_rows > 0

@@ -22,7 +22,7 @@ from earlyjoin.spark.early import aiming, looking
 from earlyjoin.spark.early import phase as early
 from earlyjoin.spark.inspecting import unchanged
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from spark.tables import in_files, multiset, numbered
 
 pytest.importorskip("pyspark")
@@ -325,7 +325,7 @@ def test_an_inequality_does_not_fill_the_memory(spark: Any, tmp_path: Path) -> N
         table = pa.table({name: np.random.default_rng(len(frames)).permutation(300_000), side: np.arange(300_000)})
         frames.append(spark.read.parquet(in_files(table, tmp_path / side, 2)))
     options = SparkOptions(memory="64MB", driver_nbytes=0)
-    with most_memory_mb(64 + 64), Query(*frames, ej.less("v", "w"), options) as query:
+    with most_memory_mb(64 + 64), SparkQuery(*frames, ej.less("v", "w"), options) as query:
         head = query.head(1000)
     assert len(head) == 1000
     assert all(left < right for left, right in zip(*(head.column(name).to_pylist() for name in "vw"), strict=True))
@@ -338,7 +338,7 @@ def test_small_result_of_small_inputs_that_is_not(spark: Any, tmp_path: Path) ->
     """
     table = pa.table({"k": np.zeros(3000, np.int64), "a": np.arange(3000)})
     path = in_files(table, tmp_path / "hot", 1)
-    query = Query(spark.read.parquet(path), spark.read.parquet(path), ej.equal("k"), SparkOptions(early=False))
+    query = SparkQuery(spark.read.parquet(path), spark.read.parquet(path), ej.equal("k"), SparkOptions(early=False))
     rows = 0
     with most_memory_mb(100), query:
         for batch in query:
@@ -355,7 +355,7 @@ def test_a_path_read_twice(spark: Any, paths: tuple[str, str], how: Any, part: b
     again = sorted(str(file) for file in Path(paths[0]).iterdir())[2] if part else paths[0]
     left, right = spark.read.parquet(paths[0], again), spark.read.parquet(paths[1])
     for seed in range(3):
-        query = Query(left, right, ej.equal("k"), SparkOptions(how=how, seed=seed))
+        query = SparkQuery(left, right, ej.equal("k"), SparkOptions(how=how, seed=seed))
         on_one_column = left.join(right, left.k == right.k, how).count()
         assert len(query.to_arrow()) == on_one_column
 
@@ -367,7 +367,7 @@ def test_a_file_read_twice_beside_an_empty_one(spark: Any, tmp_path: Path) -> No
     right = spark.read.parquet(in_files(numbered(ROWS, KEYS, "b", 1), tmp_path / "b", 4))
     left = spark.read.parquet(twice, twice, empty)
     for seed in range(3):
-        query = Query(left, right, ej.equal("k"), SparkOptions(seed=seed, early_share=0))
+        query = SparkQuery(left, right, ej.equal("k"), SparkOptions(seed=seed, early_share=0))
         query.head(3000)
         assert len(query.to_arrow()) == left.join(right, left.k == right.k).count()
 
@@ -404,7 +404,7 @@ def test_a_limit_that_is_left_early_ends_the_query(spark: Any, paths: tuple[str,
 
 def test_the_size_is_asked_for_in_the_middle(spark: Any, paths: tuple[str, str]) -> None:
     frames = [spark.read.parquet(path) for path in paths]
-    query = Query(*frames, ej.equal("k"), SparkOptions(early_share=float("inf")))
+    query = SparkQuery(*frames, ej.equal("k"), SparkOptions(early_share=float("inf")))
     rows = 0
     for batch in query:
         rows += batch.num_rows
@@ -433,7 +433,7 @@ def test_an_input_that_is_rewritten_before_the_bulk(spark: Any, tmp_path: Path) 
 def test_a_file_that_nobody_has_read_early_may_change(spark: Any, tmp_path: Path) -> None:
     left, right = (in_files(numbered(ROWS, KEYS, name, seed), tmp_path / name, FILES) for seed, name in enumerate("ab"))
     frames = [spark.read.parquet(left), spark.read.parquet(right)]
-    query = Query(*frames, ej.equal("k"), SparkOptions(early=False))
+    query = SparkQuery(*frames, ej.equal("k"), SparkOptions(early=False))
     head = query.head(10)
     os.utime(Path(left) / "part-003.parquet")
     assert multiset(query.to_arrow()) == multiset(plain(*frames, "inner"))

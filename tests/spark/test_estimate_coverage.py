@@ -12,7 +12,7 @@ import pytest
 
 from earlyjoin.predicates import equal
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -49,7 +49,7 @@ def test_intervals_that_are_given_hold(
     reasons = set()
     for seed in range(SEEDS):
         # A share of 1: rounds go on until 28 blocks or more were drawn of each side.
-        with Query(*frames, equal("k"), SparkOptions(seed=seed, early_share=1.0)) as query:
+        with SparkQuery(*frames, equal("k"), SparkOptions(seed=seed, early_share=1.0)) as query:
             last = None
             for _ in query:
                 estimate = query.estimate

@@ -21,7 +21,7 @@ from earlyjoin.spark.inspecting.plain_files import files_here, has_one_meaning, 
 from earlyjoin.spark.inspecting.scans import Planned, look
 from earlyjoin.spark.jobs import Jobs
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
 from spark.tables import in_files, multiset
 
@@ -307,7 +307,7 @@ def test_what_does_not_fit_goes_the_usual_way(spark: Any, tmp_path: Path) -> Non
     rows = pa.table({"x": [number % 7 * 10 for number in range(20_000)], "text": ["the same"] * 20_000})
     wide = spark.read.parquet(in_files(rows, tmp_path / "wide", 2))
     few = spark.read.parquet(in_files(pa.table({"x": [10, 11, 31]}), tmp_path / "few", 2))
-    query = Query(wide, few, ej.band("x", eps=1), SparkOptions(memory="1MB"))
+    query = SparkQuery(wide, few, ej.band("x", eps=1), SparkOptions(memory="1MB"))
     assert query.to_arrow().num_rows == sum(number % 7 in (1, 3) for number in range(20_000)) + sum(
         number % 7 == 1 for number in range(20_000)
     )

@@ -14,7 +14,7 @@ import earlyjoin as ej
 from earlyjoin.errors import SinkError
 from earlyjoin.predicates import equal
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from spark.tables import in_files, numbered
 
 pytest.importorskip("pyspark")
@@ -107,7 +107,7 @@ def test_failing_sink_leaves_nothing(spark: Any, paths: tuple[str, str], tmp_pat
     assert query.state == "failed"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     failing = spark.read.parquet(paths[0]).selectExpr("k", "if(a = 3999, raise_error('broken row'), a) AS a")
-    query = Query(failing, spark.read.parquet(paths[1]), equal("k"), SparkOptions(early=False))
+    query = SparkQuery(failing, spark.read.parquet(paths[1]), equal("k"), SparkOptions(early=False))
     with pytest.raises(SinkError, match="broken row"):
         query.write(tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -116,7 +116,7 @@ def test_failing_sink_leaves_nothing(spark: Any, paths: tuple[str, str], tmp_pat
 
 def test_failing_input_is_told_in_one_line(spark: Any, paths: tuple[str, str]) -> None:
     failing = spark.read.parquet(paths[0]).selectExpr("k", "if(a = 3999, raise_error('broken row'), a) AS a")
-    query = Query(failing, spark.read.parquet(paths[1]), equal("k"), SparkOptions(early=False))
+    query = SparkQuery(failing, spark.read.parquet(paths[1]), equal("k"), SparkOptions(early=False))
     with pytest.raises(ej.SourceError, match="broken row") as caught:
         query.to_arrow()
     assert "\n" not in str(caught.value)
@@ -147,3 +147,19 @@ def test_tables_in_memory(spark: Any) -> None:
     table = pa.table({"k": [1, 2, 2], "x": ["a", "b", "c"]})
     query = ej.join(table, spark.sql("SELECT * FROM VALUES (2, 'z'), (3, 'y') AS t(k, y)"), on="k")
     assert sorted(query.to_arrow().column("x").to_pylist()) == ["b", "c"]
+
+
+def test_it_is_a_query_and_says_what_this_engine_cannot_do(spark: Any, paths: tuple[str, str], tmp_path: Path) -> None:
+    query = ej.join(*(spark.read.parquet(path) for path in paths), on="k")
+    assert isinstance(query, ej.Query)
+    for ask, named in (
+        (lambda: query.pause(tmp_path / "paused"), "pause"),
+        (lambda: query.set_memory("1GB"), "set_memory"),
+        (lambda: query.switch_reading(1, 2), "switch_reading"),
+    ):
+        with pytest.raises(ej.InputError, match=rf"a join on the spark engine has no {named}\(\): "):
+            ask()
+    assert query.memory.bytes is not None
+    assert query.estimates == {}
+    assert query.head(3).num_rows == 3, "and it goes on"
+    query.close()

@@ -13,7 +13,7 @@ import earlyjoin as ej
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates import equal
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from spark.tables import KEY_TYPES, in_files, keyed, multiset, numbered
 
 pytest.importorskip("pyspark")
@@ -91,7 +91,7 @@ def test_everything_early(spark: Any, tables: tuple[pa.Table, str, pa.Table, str
     """Enough rounds draw every block: the estimate is exact before the bulk, which has nothing to add."""
     left, left_path, right, right_path = tables
     frames = [spark.read.parquet(path) for path in (left_path, right_path)]
-    query = Query(*frames, equal("k"), SparkOptions(early_share=float("inf")))
+    query = SparkQuery(*frames, equal("k"), SparkOptions(early_share=float("inf")))
     expected = ej.join(left, right, on="k").to_arrow()
     batches = []
     for batch in query:
@@ -172,7 +172,7 @@ def test_estimates_of_true_runs(spark: Any, tables: tuple[pa.Table, str, pa.Tabl
     truth = len(ej.join(left, right, on="k").to_arrow())
     frames = [spark.read.parquet(path) for path in (left_path, right_path)]
     for seed in range(3):
-        with Query(*frames, equal("k"), SparkOptions(seed=seed)) as query:
+        with SparkQuery(*frames, equal("k"), SparkOptions(seed=seed)) as query:
             batches = iter(query)
             while query.estimate is None:
                 next(batches)
@@ -189,7 +189,7 @@ def test_few_files_are_estimated_by_their_keys(spark: Any, tmp_path: Path, monke
     tables = [numbered(6000, 3000, "a", 5), numbered(4000, 3000, "b", 6)]
     frames = [spark.read.parquet(in_files(t, tmp_path / str(side), 1)) for side, t in enumerate(tables)]
     expected = ej.join(*tables, on="k").to_arrow()
-    query = Query(*frames, equal("k"))
+    query = SparkQuery(*frames, equal("k"))
     taken = 0
     for batch in query:
         taken += batch.num_rows

@@ -12,7 +12,7 @@ from earlyjoin.cli.main import main
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates import equal
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
@@ -145,7 +145,7 @@ def test_types_that_do_not_meet_are_named_as_spark_names_them(spark: Any) -> Non
     instant = spark.sql("SELECT TIMESTAMP'2020-01-01' AS k")
     clock = spark.sql("SELECT TIMESTAMP_NTZ'2020-01-01' AS k")
     with pytest.raises(UnsupportedError) as caught:
-        Query(instant, clock, equal("k"), SparkOptions())
+        SparkQuery(instant, clock, equal("k"), SparkOptions())
     assert "(timestamp)" in str(caught.value)
     assert "(timestamp_ntz)" in str(caught.value)
     assert "pyarrow" not in str(caught.value)

@@ -14,7 +14,7 @@ import earlyjoin as ej
 from earlyjoin.errors import EarlyJoinError, InputError, SinkError
 from earlyjoin.predicates import band, equal
 from earlyjoin.spark.options import SparkOptions
-from earlyjoin.spark.query import Query
+from earlyjoin.spark.query import SparkQuery
 from earlyjoin.spark.writing import parquet_directory, sinks
 from earlyjoin.spark.writing import whole as writing
 from spark.tables import in_files, multiset, numbered
@@ -111,7 +111,7 @@ def test_partitions(spark: Any, frames: list[Any], tmp_path: Path) -> None:
 
 
 def test_a_new_query_joins_nothing_early(frames: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = Query(*frames, equal("k"), SparkOptions())
+    query = SparkQuery(*frames, equal("k"), SparkOptions())
     monkeypatch.setattr(type(query._execution), "early_rows", lambda *_: pytest.fail("joined early"))
     assert query.write(tmp_path / "out.parquet") == expected(frames)
     assert query.summary()["phases"]["cleanup"] == expected(frames)
@@ -119,9 +119,9 @@ def test_a_new_query_joins_nothing_early(frames: list[Any], tmp_path: Path, monk
 
 @pytest.mark.parametrize("on", [equal("k"), band("k", eps=2)], ids=["large", "small"])
 def test_after_head_everything_is_written(spark: Any, frames: list[Any], tmp_path: Path, on: Any) -> None:
-    count = Query(*frames, on).to_df().count()
+    count = SparkQuery(*frames, on).to_df().count()
     for rows in (10, 10**6):
-        query = Query(*frames, on)
+        query = SparkQuery(*frames, on)
         query.head(rows)
         assert query.write(tmp_path / f"{rows}") == count
         assert spark.read.parquet(str(tmp_path / f"{rows}")).count() == count
@@ -131,7 +131,7 @@ def test_after_head_everything_is_written(spark: Any, frames: list[Any], tmp_pat
 
 @pytest.mark.parametrize("on", [equal("k"), band("k", eps=2)], ids=["large", "small"])
 def test_the_rest_is_written_after_a_batch_was_taken(spark: Any, frames: list[Any], tmp_path: Path, on: Any) -> None:
-    query = Query(*frames, on)
+    query = SparkQuery(*frames, on)
     count = query.to_df().count()
     batch = next(iter(query))
     if query._execution.bulk_started:
@@ -159,17 +159,17 @@ def test_a_query_that_is_over_replaces_nothing(frames: list[Any], tmp_path: Path
 @pytest.mark.parametrize("on", [equal("k"), band("k", eps=2)], ids=["large", "small"])
 def test_a_failure_replaces_nothing(spark: Any, frames: list[Any], tmp_path: Path, on: Any) -> None:
     target = tmp_path / "good"
-    Query(*frames, on).write(target)
+    SparkQuery(*frames, on).write(target)
     before = names(target)
     failing = frames[0].selectExpr("k", "if(a = 399, raise_error('broken row'), a) AS a")
-    query = Query(failing, frames[1], on, SparkOptions(early=False))
+    query = SparkQuery(failing, frames[1], on, SparkOptions(early=False))
     with pytest.raises(EarlyJoinError, match="broken row"):
         query.write(target, mode="overwrite")
     assert query.state == "failed"
     assert names(target) == before
     assert names(tmp_path) == ["good"]
     with pytest.raises(EarlyJoinError, match="broken row"):
-        Query(failing, frames[1], on, SparkOptions(early=False)).write(tmp_path / "new")
+        SparkQuery(failing, frames[1], on, SparkOptions(early=False)).write(tmp_path / "new")
     assert names(tmp_path) == ["good"]
 
 
@@ -208,7 +208,7 @@ def test_small_results_are_written_where_they_are(
     spark: Any, frames: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = frames[0].selectExpr(*PLAIN)
-    query = Query(left, frames[1], band("k", eps=2))
+    query = SparkQuery(left, frames[1], band("k", eps=2))
     table, frame = query.to_df().toArrow(), query.to_df()
     with monkeypatch.context() as patch:
         patch.setattr(sinks, "write", lambda *_: pytest.fail("sent to Spark"))
@@ -221,9 +221,9 @@ def test_small_results_are_written_where_they_are(
     assert len(written) == 2
     assert written[1].startswith("part-00000-")
     assert written[1].endswith("-c000.snappy.parquet")
-    assert Query(left, frames[1], band("k", eps=2)).write(tmp_path / "out", mode="overwrite") == len(table)
+    assert SparkQuery(left, frames[1], band("k", eps=2)).write(tmp_path / "out", mode="overwrite") == len(table)
     assert multiset(spark.read.parquet(str(tmp_path / "out")).toArrow()) == multiset(table)
-    empty = Query(left.where("k < 0"), frames[1], band("k", eps=2))
+    empty = SparkQuery(left.where("k < 0"), frames[1], band("k", eps=2))
     assert empty.write(tmp_path / "empty") == 0
     assert spark.read.parquet(str(tmp_path / "empty")).schema.names == frame.schema.names
     assert names(tmp_path) == ["empty", "out"]
@@ -252,7 +252,7 @@ def test_small_results_are_sent_to_spark_otherwise(
         [(frames[0], 0), (dated, writing.SENT_NBYTES), (frames[0], writing.SENT_NBYTES)]
     ):
         monkeypatch.setattr(writing, "SENT_NBYTES", most)
-        query = Query(left, frames[1], band("k", eps=2))
+        query = SparkQuery(left, frames[1], band("k", eps=2))
         table, frame = query.to_df().toArrow(), query.to_df()
         format_ = "parquet" if left is dated else "orc"
         assert query.write(tmp_path / f"{number}", format=format_) == len(table)
@@ -268,14 +268,14 @@ def test_a_failing_disk_leaves_nothing(frames: list[Any], tmp_path: Path, monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
-    query = Query(*frames, band("k", eps=2))
+    query = SparkQuery(*frames, band("k", eps=2))
     with pytest.raises(SinkError, match="No space left"):
         query.write(tmp_path / "deep" / "out")
     assert names(tmp_path) == []
 
 
 def test_stopping_leaves_nothing(frames: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = Query(*frames, band("k", eps=2))
+    query = SparkQuery(*frames, band("k", eps=2))
     wrote = pq.ParquetWriter.write_batch
 
     def stopping(self: Any, batch: pa.RecordBatch, *more: Any) -> None:
@@ -292,7 +292,7 @@ def test_stopping_leaves_nothing(frames: list[Any], tmp_path: Path, monkeypatch:
 def test_nobody_iterates_while_it_is_written(
     frames: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = Query(*frames, equal("k"))
+    query = SparkQuery(*frames, equal("k"))
     inside, go_on, found = threading.Event(), threading.Event(), []
     write = sinks.write
 

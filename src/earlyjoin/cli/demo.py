@@ -18,7 +18,7 @@ from earlyjoin.cli.interruption import Forced, Interruption
 from earlyjoin.cli.live import bar, short
 from earlyjoin.cli.speaking import say, tell
 from earlyjoin.local.options import JoinOptions
-from earlyjoin.local.query import Query
+from earlyjoin.local.query import LocalQuery
 from earlyjoin.local.sources import BatchRows, Bursty, SimulatedSource, generated
 from earlyjoin.predicates import equal
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         WatchedSource("left", LEFT_ROWS, LEFT_BURST, LEFT_SHARE * options.seconds, seed=2 * options.seed),
         WatchedSource("right", RIGHT_ROWS, RIGHT_BURST, options.seconds, seed=2 * options.seed + 1),
     )
-    query = Query(sources, equal("k"), JoinOptions(memory="64MB", seed=options.seed))
+    query = LocalQuery(sources, equal("k"), JoinOptions(memory="64MB", seed=options.seed))
     found: list[tuple[float, int]] = [(0.0, 0)]
     with query, Interruption(query) as interruption, _view(query, talks):
         start_s = time.monotonic()
@@ -97,10 +97,11 @@ def bursts(packets: int, burst: int, seconds: float, seed: int) -> Bursty:
 def _load_kernels() -> None:
     """Compile, or load from the cache, before the clock starts."""
     rows = 2 * PACKET_ROWS  # enough for the tables to grow
-    Query([generated(rows, KEYS), generated(rows, KEYS, seed=1)], equal("k"), JoinOptions(memory="64MB")).to_arrow()
+    sources = [generated(rows, KEYS, seed=seed) for seed in (0, 1)]
+    LocalQuery(sources, equal("k"), JoinOptions(memory="64MB")).to_arrow()
 
 
-def _view(query: Query, wanted: bool) -> AbstractContextManager[Any]:
+def _view(query: LocalQuery, wanted: bool) -> AbstractContextManager[Any]:
     """Bars that fill before your eyes, on a terminal with Rich; else nothing."""
     if not (wanted and sys.stdout.isatty()):
         return nullcontext()
@@ -117,7 +118,7 @@ def _view(query: Query, wanted: bool) -> AbstractContextManager[Any]:
     return Live(get_renderable=draw, console=Console(), refresh_per_second=10, transient=True)
 
 
-def _picture(query: Query) -> list[str]:
+def _picture(query: LocalQuery) -> list[str]:
     progress = query.progress
     lines = [f"{progress.seconds:5.1f} s"]
     for side, rows, expected in zip(("left", "right"), progress.rows_in, progress.rows_expected, strict=True):

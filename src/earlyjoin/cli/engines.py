@@ -7,16 +7,16 @@ import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from earlyjoin.cli.conditions import condition_of, names, split
 from earlyjoin.cli.inputs import delimiter_of, path_of
 from earlyjoin.cli.outputs import Output, check_output
 from earlyjoin.cli.speaking import tell
 from earlyjoin.errors import InputError
-from earlyjoin.local.query import Query
 from earlyjoin.local.sources.paths import find_files
 from earlyjoin.local.sources.piping.pipes import is_pipe
+from earlyjoin.query.query import Query
 from earlyjoin.spark.inputs import FORMATS, format_of
 from earlyjoin.spark.session import INSTALL, missing_java
 from earlyjoin.spark.writing.targets import Target
@@ -88,7 +88,7 @@ def spark_query(options: argparse.Namespace) -> Query:
     """The query on Spark, in a session of its own unless one is there."""
     from earlyjoin.spark.inputs import open_frame
     from earlyjoin.spark.options import SparkOptions
-    from earlyjoin.spark.query import Query as SparkQuery
+    from earlyjoin.spark.query import SparkQuery
     from earlyjoin.spark.session import active_session, start_session
 
     settings: dict[str, Any] = {"how": options.how, "memory": options.memory, "seed": options.seed}
@@ -114,7 +114,7 @@ def spark_query(options: argparse.Namespace) -> Query:
         if columns is not None:
             frame = frame.select(*names(columns, f"--{name}-columns {columns}"))
         frames.append(frame)
-    return cast(Query, SparkQuery(frames[0], frames[1], condition, how))
+    return SparkQuery(frames[0], frames[1], condition, how)
 
 
 def writes_directory(options: argparse.Namespace) -> bool:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from earlyjoin.cli.signals import ENDING, Repeats, handled
-from earlyjoin.local.query import Query
+from earlyjoin.query.query import Query
 
 PATIENCE_S = 1.0
 

@@ -21,9 +21,11 @@ from earlyjoin.cli.outputs import Output, check_output, choose_output
 from earlyjoin.cli.speaking import say, tell
 from earlyjoin.errors import EarlyJoinError, InputError
 from earlyjoin.local.options import JoinOptions
-from earlyjoin.local.query import Query, State
+from earlyjoin.local.query import LocalQuery
 from earlyjoin.local.sources import Source
 from earlyjoin.predicates import parse_duration
+from earlyjoin.query.life import State
+from earlyjoin.query.query import Query
 from earlyjoin.state.budget import format_bytes
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _local_query(options: argparse.Namespace) -> Query:
+def _local_query(options: argparse.Namespace) -> LocalQuery:
     if not options.explain:
         check_output(options)
     condition = multi_condition_of(options, input_names(options)) if options.more else condition_of(options)
@@ -72,7 +74,7 @@ def _local_query(options: argparse.Namespace) -> Query:
     sources = open_inputs(options)
     if not options.explain:
         check_output(options, sources)
-    return Query(sources, condition, how)
+    return LocalQuery(sources, condition, how)
 
 
 def _join_options(options: argparse.Namespace) -> JoinOptions:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from earlyjoin import algorithms
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.options import OperatorOptions
@@ -25,7 +24,7 @@ _CONDITIONS = {
 
 def run(options: argparse.Namespace) -> int:
     """Print every registered algorithm and what it can do."""
-    descriptions = [registry.get(name).description for name in algorithms()]
+    descriptions = [registry.get(name).description for name in registry.names()]
     headings = ["name", "title", "inputs", "conditions", "more than memory", "join types"]
     say(aligned(headings, [_row(description) for description in descriptions]))
     choices = [[names, *line] for names, lines in _options() for line in lines]
@@ -40,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 def _options() -> list[tuple[str, list[tuple[str, str, str]]]]:
     """The options of every family, and the algorithms that have them."""
     families: dict[type[OperatorOptions], list[str]] = {}
-    for name in algorithms():
+    for name in registry.names():
         families.setdefault(registry.get(name).options_type, []).append(name)
     return [(", ".join(names), family.table()) for family, names in families.items()]
 

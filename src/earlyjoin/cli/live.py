@@ -17,7 +17,7 @@ from earlyjoin.query.life import Progress
 from earlyjoin.state.budget import format_bytes
 
 if TYPE_CHECKING:
-    from earlyjoin.local.query import Query
+    from earlyjoin.query.query import Query
 
 REFRESHES_A_SECOND = 8
 _RATE_OVER_S = 2.0

@@ -11,10 +11,10 @@ from earlyjoin.local.sources.base import Source
 from earlyjoin.state.budget import format_bytes
 
 if TYPE_CHECKING:
-    from earlyjoin.local.query import Query
+    from earlyjoin.local.query import LocalQuery
 
 
-def explain(query: Query, execution: Execution) -> str:
+def explain(query: LocalQuery, execution: Execution) -> str:
     """A few lines, one fact each."""
     description = registry.get(query.algorithm, query.plan.sides).description
     names = query.plan.names
@@ -46,7 +46,7 @@ def _options(execution: Execution) -> str:
     return "; ".join([text for text in (str(options), *options.notes()) if text])
 
 
-def _estimate(query: Query) -> str:
+def _estimate(query: LocalQuery) -> str:
     estimate = query.estimate
     if estimate is None:
         return f"none: {query.estimate_reason}"
@@ -56,14 +56,14 @@ def _estimate(query: Query) -> str:
     )
 
 
-def _expected(query: Query, execution: Execution) -> str:
+def _expected(query: LocalQuery, execution: Execution) -> str:
     """Results over time by the formulas of the papers, where sizes are known and the formulas fit."""
     estimate = query.estimate
     prediction = predicted(query.sources, execution)
     return prediction.text(estimate["rows"] if estimate is not None else None) if prediction is not None else ""
 
 
-def _rest(query: Query, parts: tuple[object, ...]) -> str:
+def _rest(query: LocalQuery, parts: tuple[object, ...]) -> str:
     texts = [getattr(part, "text", str(part)) for part in parts]
     return " AND ".join([*texts, *(filter_.text for filter_ in query.plan.condition.filters)])
 

@@ -20,7 +20,7 @@ from earlyjoin.state.counters import Counters
 from earlyjoin.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from earlyjoin.local.query import Query
+    from earlyjoin.local.query import LocalQuery
 
 
 def check_replayable(sources: Sequence[Source]) -> None:
@@ -33,7 +33,7 @@ def check_replayable(sources: Sequence[Source]) -> None:
 
 
 def save(
-    query: Query,
+    query: LocalQuery,
     execution: Execution,
     watch: Stopwatch,
     shown: list[pa.RecordBatch],

@@ -1,4 +1,4 @@
-"""A join as a person holds it: iterate, look at the head, watch, stop, pause, write.
+"""A join in this process. Only this engine can pause, change the memory, and read otherwise while it runs.
 
 ::
 
@@ -14,8 +14,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from earlyjoin.algorithms.choice import Choice, choose
 from earlyjoin.algorithms.planning import plan_for
 from earlyjoin.errors import InputError
@@ -29,23 +27,15 @@ from earlyjoin.local.sources.columnar.widening import carried, widened
 from earlyjoin.local.sources.piping.once import refuse_shared
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.multiway import MultiEqual
-from earlyjoin.query.describing import Portrait
 from earlyjoin.query.life import Progress, State
-from earlyjoin.query.running_query import RunningQuery
+from earlyjoin.query.query import Query
 from earlyjoin.state.budget import MemoryLimit
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.snapshot import Snapshot
 
-__all__ = ["Query", "State"]
 
-
-class Query(RunningQuery):
-    """A join of two inputs, or of many, in this process.
-
-    Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that
-    ``head`` has shown are given out again. Use it as a context manager, or let it run to its end, to have memory and
-    files given back at once.
-    """
+class LocalQuery(Query):
+    """A join of two inputs, or of many, in this process."""
 
     engine = "local"
 
@@ -71,11 +61,6 @@ class Query(RunningQuery):
         self._begin(self._execution)
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns of the result."""
-        return self.plan.output.schema
-
-    @property
     def algorithm(self) -> str:
         """The name of the algorithm in use."""
         return self.choice.name
@@ -96,15 +81,8 @@ class Query(RunningQuery):
             estimates=self.estimates,
         )
 
-    def _portrait(self) -> Portrait:
-        return Portrait(
-            join=self.plan.text,
-            engine=self.engine,
-            algorithm=self.algorithm,
-            state=self.state,
-            rows=self._watch.rows,
-            schema=self.schema,
-        )
+    def _algorithm_so_far(self) -> str:
+        return self.algorithm
 
     def _estimated(self) -> dict[str, Any] | None:
         return self._execution.estimating.get(self._watch.rows)
@@ -122,10 +100,6 @@ class Query(RunningQuery):
         """
         return self._execution.estimating.aggregates(finished=self.state is State.FINISHED)
 
-    def to_df(self) -> Any:
-        """A Spark DataFrame of the result: of joins on Spark alone."""
-        raise InputError("to_df() is for joins on Spark; use to_arrow(), or join with engine='spark'")
-
     def write(
         self,
         path: str | os.PathLike[str],
@@ -133,6 +107,7 @@ class Query(RunningQuery):
         format: str | None = None,
         overwrite: bool = False,
         limit: int | None = None,
+        **options: Any,
     ) -> int:
         """Write the result to a file (.parquet, .csv, .arrow, .jsonl) and return the number of rows.
 
@@ -141,6 +116,9 @@ class Query(RunningQuery):
         (where that exists and ``overwrite`` is not given, as ``NAME.partial-2.EXT``, and so on); after an error nothing
         is left. If either name is an input, or would become a part of one, that is an error.
         """
+        if options:
+            names = ", ".join(f"{name}=" for name in options)
+            raise self._refusal(f"write(..., {names})", "such options are those of Spark's writers")
         self._check_untaken()
         sink = open_sink(path, self.schema, overwrite=overwrite, format=format, inputs=self.sources)
         written = 0
@@ -184,11 +162,6 @@ class Query(RunningQuery):
             self._execution.set_memory(limit)
         finally:
             self._stepping.release()
-
-    @property
-    def memory(self) -> MemoryLimit:
-        """The limit in force."""
-        return self._execution.budget.limit
 
     def pause(self, directory: str | os.PathLike[str]) -> None:
         """Save the whole state into a new directory and end this query; ``resume`` goes on from there.

@@ -10,7 +10,7 @@ from earlyjoin.algorithms.aggregates import aggregates_from_values
 from earlyjoin.errors import InputError, SnapshotError
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.pausing import how_to_reopen
-from earlyjoin.local.query import Query
+from earlyjoin.local.query import LocalQuery
 from earlyjoin.local.sources import open_source
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.watching import compare, compare_lists, compare_moved
@@ -26,7 +26,7 @@ def resume(
     *,
     spill_directory: str | os.PathLike[str] | None = None,
     clock: Clock | None = None,
-) -> Query:
+) -> LocalQuery:
     """Go on with a paused query. Files are opened again by themselves; other inputs must be given, by name.
 
     Data in memory is given as it was. ``spill_directory`` is where to spill from now on; the old place by default.
@@ -44,7 +44,7 @@ def resume(
     options["suffixes"] = tuple(options["suffixes"])
     if spill_directory is not None:
         options["spill_directory"] = spill_directory
-    query = Query(sources, saved.from_values(values["condition"]), JoinOptions(**options), clock=clock)
+    query = LocalQuery(sources, saved.from_values(values["condition"]), JoinOptions(**options), clock=clock)
     query.restore(snapshot)
     return query
 

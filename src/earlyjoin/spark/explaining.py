@@ -11,10 +11,10 @@ from earlyjoin.spark.inspecting.scans import Below, Computed, Files
 from earlyjoin.state.budget import format_bytes
 
 if TYPE_CHECKING:
-    from earlyjoin.spark.query import Query
+    from earlyjoin.spark.query import SparkQuery
 
 
-def explain(query: Query, execution: Execution) -> str:
+def explain(query: SparkQuery, execution: Execution) -> str:
     """A few lines, one fact each."""
     lines = [
         ("join", query.plan.text),
@@ -63,7 +63,7 @@ def _described(below: Below, blocks: Blocks | None) -> str:
     return f"{len(below.paths)} {below.format} files of {format_bytes(below.nbytes)}{many}"
 
 
-def _estimate(query: Query) -> str:
+def _estimate(query: SparkQuery) -> str:
     estimate = query.estimate
     if estimate is None:
         return f"none: {query.estimate_reason}"

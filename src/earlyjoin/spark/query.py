@@ -1,4 +1,4 @@
-"""A join of Spark DataFrames as a person holds it: iterate, look at the head, watch, stop, write.
+"""A join of Spark DataFrames: first rows, the size, files and a DataFrame of the whole.
 
 ::
 
@@ -23,9 +23,9 @@ from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.predicates.encoding.types import Incomparable
 from earlyjoin.predicates.one_sided import Unreadable
-from earlyjoin.query.describing import Portrait
 from earlyjoin.query.life import Progress, State
-from earlyjoin.query.running_query import RunningQuery, count_of
+from earlyjoin.query.query import Query
+from earlyjoin.query.running import count_of
 from earlyjoin.spark import explaining
 from earlyjoin.spark.columns.arrow_forms import collectable, restored
 from earlyjoin.spark.columns.case import ignores_case, in_real_case
@@ -41,15 +41,9 @@ from earlyjoin.spark.writing.whole import SENT_NBYTES, Writing
 from earlyjoin.state.clock import Clock, RealClock
 from earlyjoin.state.counters import Phase
 
-__all__ = ["Query", "State"]
 
-
-class Query(RunningQuery):
-    """A join of two Spark DataFrames.
-
-    Iterating gives ``pyarrow.RecordBatch`` objects as they are found; the result can be taken once. Rows that ``head``
-    has shown are given out again. Use it as a context manager, or let it run to its end, so that no job goes on.
-    """
+class SparkQuery(Query):
+    """A join of two Spark DataFrames."""
 
     engine = "spark"
     cancelling_fails = True
@@ -101,11 +95,6 @@ class Query(RunningQuery):
         return plan, condition
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns of the result."""
-        return self.plan.output.schema
-
-    @property
     def algorithm(self) -> str:
         """What joins the bulk."""
         whole = self._execution.driver_join
@@ -133,15 +122,8 @@ class Query(RunningQuery):
             estimate=self.estimate,
         )
 
-    def _portrait(self) -> Portrait:
-        return Portrait(
-            join=self.plan.text,
-            engine=self.engine,
-            algorithm=self._execution.algorithm_so_far or "chosen when rows are asked for",
-            state=self.state,
-            rows=self._watch.rows,
-            schema=self.schema,
-        )
+    def _algorithm_so_far(self) -> str:
+        return self._execution.algorithm_so_far or "chosen when rows are asked for"
 
     def _estimated(self) -> dict[str, Any] | None:
         early = self._execution.joined_early

@@ -14,7 +14,7 @@ from earlyjoin.local.sources.iterators import IteratorSource, from_stream
 from earlyjoin.local.sources.memory import TableSource, table_of
 from earlyjoin.local.sources.paths import PathLike, absolute_path, find_files
 from earlyjoin.local.sources.piping.pipes import STANDARD_INPUT, file_behind, is_pipe
-from earlyjoin.query.running_query import RunningQuery
+from earlyjoin.query.query import Query
 from earlyjoin.state.frames import as_table, made_by
 
 ACCEPTED = (
@@ -59,7 +59,7 @@ def open_source(data: Any, *, name: str, **options: Any) -> Source:
     if table is not None:
         _only(options, ("columns",), name, "data in memory")
         return TableSource(table, name=name, **options)
-    if isinstance(data, RunningQuery):
+    if isinstance(data, Query):
         _only(options, ("columns",), name, "a query")
         return IteratorSource(data, name=name, schema=data.schema, origin=data, **options)
     if isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__"):

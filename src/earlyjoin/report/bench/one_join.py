@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from earlyjoin.algorithms import registry
 from earlyjoin.api import join
 from earlyjoin.errors import EarlyJoinError
-from earlyjoin.local.query import Query
+from earlyjoin.query.query import Query
 
 _WARM_ROWS = 20_000
 _WARM_BYTES = 4_000_000
