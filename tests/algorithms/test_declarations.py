@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,3 +110,10 @@ def test_the_form_for_many_inputs_declares_for_itself() -> None:
     assert not described.offers_blocks
     assert query._execution.operator.joined_blocks is None
     assert not described.gives_memory_back
+
+
+def test_the_order_of_names_does_not_depend_on_what_was_imported_before() -> None:
+    program = "import earlyjoin.algorithms.hash_join.rpj.operator, earlyjoin as ej; print(*ej.algorithm_names())"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == NAMES
+    assert NAMES[:2] == ["shj", "nested"]

@@ -162,7 +162,7 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
 
 def test_one_query_is_not_both_inputs() -> None:
     query = joined()
-    with pytest.raises(ej.InputError, match="the same Query, which can be read only once"):
+    with pytest.raises(ej.InputError, match="the same query, which can be read only once"):
         ej.join(query, query, on="k")
     assert len(query.to_arrow()) == 4
 

@@ -66,13 +66,10 @@ def get(name: str, sides: int = 2) -> type[Operator]:
 
 
 def _looked_at() -> Iterator[str]:
-    """All names, of which no more modules are imported than are asked for."""
-    told: set[str] = set()
+    """All names in the order of the modules, of which no more are imported than are asked for."""
     for module in _MODULES:
-        import_module(f"earlyjoin.algorithms.{module}")
-        fresh = [name for name in _registered if name not in told]
-        told.update(fresh)
-        yield from fresh
+        home = import_module(f"earlyjoin.algorithms.{module}").__name__
+        yield from [name for name, operator in _registered.items() if operator.__module__ == home]
 
 
 def refusal(plan: Plan, description: Description) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from earlyjoin.errors import InputError
 from earlyjoin.local.sources.base import Source
+from earlyjoin.query.query import Query
 
 _ADVICE = "read it into a table first (pyarrow.table(...), or read_all() of a reader), or open it once for each use"
 
@@ -83,4 +84,6 @@ def _forget(identity: int) -> Callable[[weakref.ref[object]], None]:
 
 def _kind(origin: object) -> str:
     """What the user gave; a source that was opened by hand counts as what it is."""
+    if isinstance(origin, Query):
+        return "query"
     return "input" if isinstance(origin, Source) else type(origin).__name__
