@@ -65,7 +65,7 @@ def test_memory_is_given_back_by_those_who_say_so(name: str, tmp_path: Path) -> 
     if description(name).gives_memory_back:
         resizing.ask(MemoryLimit(rows=40))
         join.take(join.operator.arrive(0, rows(*range(60, 80))))
-        resizing.look()
+        resizing.enforce()
         assert resizing.asked is None
         assert join.context.budget.used_rows <= 40
     else:

@@ -50,7 +50,7 @@ class Resized(Run):
                 with suppress(InputError):  # pages on disk may be too large for it
                     resizing.ask(changes[count])
                     done += 1
-            resizing.look()
+            resizing.enforce()
             self.check()
         self.close()
         return done
@@ -86,7 +86,7 @@ def test_less_memory_makes_the_operator_flush_at_the_next_step(tmp_path: Path) -
     steps = 0
     for step in join.operator.arrive(0, batch(range(10))):
         found += join.take([step])
-        resizing.look()
+        resizing.enforce()
         steps += 1
         if resizing.asked is None:
             break

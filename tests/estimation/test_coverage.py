@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from earlyjoin.report.coverage import SCENARIOS, Inputs, coverage, markdown, run
+from earlyjoin.report.coverage import SCENARIOS, InputPair, coverage, markdown, run
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda inputs: inputs.name)
-def test_the_honest_interval_covers(scenario: Inputs) -> None:
+def test_the_honest_interval_covers(scenario: InputPair) -> None:
     lines = coverage(60, scenarios=[scenario], designs=("ripple", "diagonal"))
     honest = [line for line in lines if line.estimator == "two-sided"]
     assert len(honest) == 24
@@ -23,7 +23,7 @@ def test_the_honest_interval_covers(scenario: Inputs) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS[:3], ids=lambda inputs: inputs.name)
-def test_blocks_of_the_operator_cover(scenario: Inputs) -> None:
+def test_blocks_of_the_operator_cover(scenario: InputPair) -> None:
     for line in coverage(60, scenarios=[scenario], designs=("pmj",)):
         if line.estimator == "two-sided":
             assert line.covered >= 0.88, line

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.algorithms.estimation import Aggregate, BetweenBlocks, TwoSided
-from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate, JoinedBlocks
+from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks, LoadEstimate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure, RowMoments, RowSums, Totals
 from earlyjoin.algorithms.protocol import Matches
 from earlyjoin.state.rows.store import BatchRows
@@ -24,7 +24,7 @@ def a_step(i: np.ndarray, j: np.ndarray) -> Matches:
     return Matches((_ROWS, _ROWS), (i.astype(np.int64), j.astype(np.int64)))
 
 
-def told(blocks: JoinedBlocks, listener: BlockEstimate, pairs: list[np.ndarray], random: np.random.Generator) -> None:
+def told(blocks: JoinedBlocks, listener: LoadEstimate, pairs: list[np.ndarray], random: np.random.Generator) -> None:
     """Tell blocks given as matrices of matches, each in two stages and in steps of any size."""
     for matches in pairs:
         left, right = matches.shape
@@ -46,7 +46,7 @@ def told(blocks: JoinedBlocks, listener: BlockEstimate, pairs: list[np.ndarray],
 def test_sums_are_those_of_whole_blocks(seed: int, count: int) -> None:
     random = np.random.default_rng(seed)
     pairs = [random.random((random.integers(1, 40), random.integers(1, 40))) < 0.2 for _ in range(count)]
-    listener = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64)
+    listener = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64)
     blocks = JoinedBlocks()
     blocks.listener = listener
     told(blocks, listener, pairs, random)
@@ -55,7 +55,7 @@ def test_sums_are_those_of_whole_blocks(seed: int, count: int) -> None:
         naive.update_block(matches.shape, matches.sum(axis=1), matches.sum(axis=0))
         between.update(matches.shape, int(matches.sum()))
     assert listener.joined(0, TOTAL).to_values() == naive.to_values()
-    unfollowed = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 0)
+    unfollowed = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 0)
     again = JoinedBlocks()
     again.listener = unfollowed
     told(again, unfollowed, pairs, random)
@@ -63,7 +63,7 @@ def test_sums_are_those_of_whole_blocks(seed: int, count: int) -> None:
 
 
 def test_the_open_block_counts_as_far_as_it_has_met() -> None:
-    listener, blocks = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64), JoinedBlocks()
+    listener, blocks = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64), JoinedBlocks()
     blocks.listener = listener
     blocks.take(0, 4, 4)
     blocks.take(1, 5, 5)
@@ -84,7 +84,7 @@ def test_the_open_block_counts_as_far_as_it_has_met() -> None:
 
 
 def test_a_block_of_one_side_alone_is_no_sample() -> None:
-    listener, blocks = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64), JoinedBlocks()
+    listener, blocks = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64), JoinedBlocks()
     blocks.listener = listener
     blocks.take(0, 10, 10)
     blocks.leave()
@@ -94,11 +94,11 @@ def test_a_block_of_one_side_alone_is_no_sample() -> None:
 def test_what_was_paused_goes_on_with_the_next_block() -> None:
     random = np.random.default_rng(1)
     pairs = [random.random((20, 20)) < 0.1 for _ in range(4)]
-    listener, blocks = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64), JoinedBlocks()
+    listener, blocks = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64), JoinedBlocks()
     blocks.listener = listener
     told(blocks, listener, pairs[:2], random)
     saved = json.loads(json.dumps([blocks.to_values(), listener.to_values()]))
-    resumed, again = JoinedBlocks(), BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64)
+    resumed, again = JoinedBlocks(), LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 64)
     resumed.listener = again
     resumed.go_on(saved[0])
     again.go_on(saved[1])
@@ -139,7 +139,7 @@ def test_rows_that_cannot_match_count_as_rows() -> None:
 def test_same_order_of_both_inputs_is_seen() -> None:
     random = np.random.default_rng(3)
     for depend in (True, False):
-        listener, blocks = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 512), JoinedBlocks()
+        listener, blocks = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], 512), JoinedBlocks()
         blocks.listener = listener
         for _ in range(6):
             n, before = 256, 0

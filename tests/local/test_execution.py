@@ -27,7 +27,7 @@ def test_memory_is_given_back_after_the_rows_of_a_step_are_built(monkeypatch: py
     events: list[str] = []
     running = query(algorithm="ehj", memory="400rows", batch_rows=500)
     operator = running._execution.operator
-    build, look, arrive, finish = OutputBuilder.build, Resizing.look, operator.arrive, operator.finish
+    build, enforce, arrive, finish = OutputBuilder.build, Resizing.enforce, operator.arrive, operator.finish
 
     def noted(steps: Iterator[Step]) -> Iterator[Step]:
         for step in steps:
@@ -42,7 +42,7 @@ def test_memory_is_given_back_after_the_rows_of_a_step_are_built(monkeypatch: py
     def looked(self: Resizing) -> None:
         if events and events[-1] != "look":
             events.append("look")
-        look(self)
+        enforce(self)
 
     monkeypatch.setattr(OutputBuilder, "build", built)
     monkeypatch.setattr(Resizing, "look", looked)

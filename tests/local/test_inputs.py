@@ -11,7 +11,7 @@ import pytest
 
 from earlyjoin.errors import BudgetExceeded, SourceError
 from earlyjoin.local.inputs import Arrival, ThreadedInputs
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import RealClock
 
@@ -25,7 +25,7 @@ class ListedSource(Source):
         self.name, self.schema = name, SCHEMA
         self._batches = batches
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         for values in self._batches:
             if isinstance(values, BaseException):
                 raise values
@@ -37,7 +37,7 @@ def opened() -> Iterator[object]:
     made: list[ThreadedInputs] = []
 
     def inputs(*sources: Source, memory: MemoryLimit | None = None) -> ThreadedInputs:
-        one = ThreadedInputs(sources, RealClock(), [BatchRows()] * len(sources), [0] * len(sources))
+        one = ThreadedInputs(sources, RealClock(), [BatchSizes()] * len(sources), [0] * len(sources))
         made.append(one)
         one.open(Budget(memory if memory is not None else MemoryLimit(rows=100)))
         return one

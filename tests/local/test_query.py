@@ -28,9 +28,9 @@ RIGHT = pa.table({"k": [2, 2, 4, None], "b": [0.5, 1.5, 4.0, 9.0]})
 
 
 def table_of(source: ej.local.sources.Source) -> pa.Table:  # type: ignore[name-defined]
-    from earlyjoin.local.sources import BatchRows
+    from earlyjoin.local.sources import BatchSizes
 
-    return pa.Table.from_batches(list(source.batches(BatchRows())))
+    return pa.Table.from_batches(list(source.batches(BatchSizes())))
 
 
 def rows(table: pa.Table) -> list[tuple[object, ...]]:

@@ -9,13 +9,13 @@ import pytest
 
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates import equal, less
-from earlyjoin.predicates.encoding.columns import Column
+from earlyjoin.predicates.encoding.columns import InputColumn
 from earlyjoin.predicates.encoding.types import Domain, Kind, common_domain
 from predicates.samples import FAMILIES
 
 
 def domain(*types: pa.DataType) -> Domain:
-    return common_domain([Column(n % 2, f"c{n}", t) for n, t in enumerate(types)], "test")
+    return common_domain([InputColumn(n % 2, f"c{n}", t) for n, t in enumerate(types)], "test")
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(FAMILIES, 2)))

@@ -12,23 +12,23 @@ import pytest
 
 from earlyjoin.report.fuzz import workers
 from earlyjoin.report.fuzz.cases import FORMS, draw
-from earlyjoin.report.fuzz.checking import Kind, Verdict, judge
+from earlyjoin.report.fuzz.checking import Ending, Verdict, judge
 from earlyjoin.report.fuzz.columns import PAYLOAD, payload_column
-from earlyjoin.report.fuzz.conditions import Drawn
+from earlyjoin.report.fuzz.conditions import DrawnCondition
 from earlyjoin.report.fuzz.inputs import Given
 from earlyjoin.report.fuzz.oracle import expected_pairs
-from earlyjoin.report.fuzz.running import Outcome, run
+from earlyjoin.report.fuzz.running import CaseOutcome, run
 from earlyjoin.report.fuzz.workers import Worker, run_case
 
 PLAIN = 1000001
 
 
-def a_case_with_rows() -> tuple[int, Outcome]:
+def a_case_with_rows() -> tuple[int, CaseOutcome]:
     for seed in range(PLAIN, PLAIN + 60):
         case = draw(seed)
         if case.settings.event == "nothing" and case.settings.how == "inner":
             outcome = run(case)
-            if outcome.rows > 1 and judge(case, outcome).kind is Kind.RIGHT:
+            if outcome.rows > 1 and judge(case, outcome).kind is Ending.RIGHT:
                 return seed, outcome
     raise AssertionError("no such case")
 
@@ -53,26 +53,26 @@ def test_broken_results_are_noticed() -> None:
         outcome.batches = rows.to_batches()
         return judge(case, outcome)
 
-    assert verdict(whole).kind is Kind.RIGHT
+    assert verdict(whole).kind is Ending.RIGHT
     assert "1 missing" in verdict(whole.slice(1)).detail
     assert "1 too many" in verdict(pa.concat_tables([whole, whole.slice(0, 1)])).detail
     outcome.left_files = ["run-0"]
-    assert verdict(whole).kind is Kind.LEFTOVER
+    assert verdict(whole).kind is Ending.LEFTOVER
 
 
 def test_a_wrong_payload_value_is_noticed() -> None:
     """A value of another row, while all row numbers are right."""
-    case = replace(draw(PLAIN), condition=Drawn(), cross=True)
+    case = replace(draw(PLAIN), condition=DrawnCondition(), cross=True)
     left = pa.table({"lid": pa.array([0, 1]), "lp0": pa.array(["a", None])})
     right = pa.table({"rid": pa.array([0])})
     case = replace(case, tables=(left, right), settings=replace(case.settings, how="cross", event="nothing"))
-    outcome = Outcome([Given(left, left, "table"), Given(right, right, "table")])
+    outcome = CaseOutcome([Given(left, left, "table"), Given(right, right, "table")])
 
     def verdict(values: list[str | None]) -> Verdict:
         outcome.batches = [pa.RecordBatch.from_pydict({"lid": [0, 1], "lp0": values, "rid": [0, 0]})]
         return judge(case, outcome)
 
-    assert verdict(["a", None]).kind is Kind.RIGHT
+    assert verdict(["a", None]).kind is Ending.RIGHT
     assert "1 wrong values in lp0: 'None' instead of None" in verdict(["a", "None"]).detail
     assert "1 wrong values in lp0: 'b' instead of 'a'" in verdict(["b", None]).detail
 
@@ -86,7 +86,7 @@ def test_a_case_tells_the_form_that_was_used(monkeypatch: pytest.MonkeyPatch) ->
     case = replace(plain, tables=(table, other), forms=("parquet", "arrow"))
     monkeypatch.setattr(workers, "draw", lambda seed: case)
     text, verdict = run_case(PLAIN)
-    assert verdict.kind is Kind.RIGHT, verdict
+    assert verdict.kind is Ending.RIGHT, verdict
     assert text.startswith("table (parquet cannot hold it) 1×2 ⋈ arrow 1×1")
 
 
@@ -98,7 +98,7 @@ def test_every_form_can_be_joined(form: str, monkeypatch: pytest.MonkeyPatch) ->
     case = replace(plain, tables=(left, right), forms=(form, "table"))
     monkeypatch.setattr(workers, "draw", lambda seed: case)
     text, verdict = run_case(PLAIN)
-    assert verdict.kind is Kind.RIGHT, verdict
+    assert verdict.kind is Ending.RIGHT, verdict
     assert text.startswith(f"{form} 40×2 ⋈ table 1×1")
 
 
@@ -122,10 +122,10 @@ def ends(seed: int) -> tuple[str, Verdict]:
         os.abort()
     if seed == 2:
         time.sleep(60)
-    return "fine", Verdict(Kind.RIGHT)
+    return "fine", Verdict(Ending.RIGHT)
 
 
 def test_crashes_and_hangs_are_findings() -> None:
     with Worker(ends, hang_s=1) as worker:
         kinds = [verdict.kind for _, _, verdict in worker.results([0, 1, 2, 3])]
-    assert kinds == [Kind.RIGHT, Kind.CRASH, Kind.HANG, Kind.RIGHT]
+    assert kinds == [Ending.RIGHT, Ending.CRASH, Ending.HANG, Ending.RIGHT]

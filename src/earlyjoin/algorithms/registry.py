@@ -53,19 +53,19 @@ def register_for_many(operator: type[Operator]) -> type[Operator]:
 
 def names() -> list[str]:
     """All names."""
-    return list(_looked_at())
+    return list(_imported_names())
 
 
 def get(name: str, sides: int = 2) -> type[Operator]:
     """The algorithm of that name for so many inputs, or InputError listing those that exist."""
-    if name not in _looked_at():
+    if name not in _imported_names():
         raise InputError(f"unknown algorithm {name!r}; choose one of: {', '.join(['auto', *names()])}")
     if sides > 2:
         names()  # those for many inputs may come later
     return _for_many.get(name, _registered[name]) if sides > 2 else _registered[name]
 
 
-def _looked_at() -> Iterator[str]:
+def _imported_names() -> Iterator[str]:
     """All names in the order of the modules, of which no more are imported than are asked for."""
     for module in _MODULES:
         home = import_module(f"earlyjoin.algorithms.{module}").__name__
@@ -85,7 +85,7 @@ def refusal(plan: Plan, description: Description) -> str | None:
 
 def able(plan: Plan) -> Iterator[Description]:
     """The algorithms that can run the plan, one after the other."""
-    descriptions = (get(name, plan.sides).description for name in _looked_at())
+    descriptions = (get(name, plan.sides).description for name in _imported_names())
     return (description for description in descriptions if refusal(plan, description) is None)
 
 

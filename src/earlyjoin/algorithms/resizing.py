@@ -40,9 +40,9 @@ class Resizing:
             )
         operator.check_memory(mine)
         self.asked = limit
-        self.look()
+        self.enforce()
 
-    def look(self) -> None:
+    def enforce(self) -> None:
         """Between two steps: make the operator give back, and put the limit in force once all fits."""
         if self.asked is None:
             return

@@ -75,7 +75,7 @@ A directory that Spark writes by itself is there when it is complete: Ctrl-C kee
 nothing of it, and what it was to replace stays."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _ArgumentParser(argparse.ArgumentParser):
     """Errors as the rest of the command line has them: two plain lines."""
 
     def error(self, message: str) -> NoReturn:
@@ -102,11 +102,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return known
 
 
-def _parser() -> _Parser:
+def _parser() -> _ArgumentParser:
     def raw(prog: str) -> argparse.HelpFormatter:
         return argparse.RawDescriptionHelpFormatter(prog, max_help_position=27)
 
-    parser = _Parser(
+    parser = _ArgumentParser(
         prog="earlyjoin", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=raw, allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"earlyjoin {__version__}")

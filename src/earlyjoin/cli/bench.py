@@ -12,7 +12,7 @@ from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench import BENCHMARKS, AnyBenchmark
 from earlyjoin.report.bench.cliffs import CliffsBenchmark
-from earlyjoin.report.bench.measuring import Outcome, TableOutcome
+from earlyjoin.report.bench.measuring import BenchResult, TableOutcome
 from earlyjoin.report.bench.spark_shapes import SparkShapesBenchmark
 from earlyjoin.report.bench.tpch import default_directory
 
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     names = options.names or list(BENCHMARKS)
     chosen = {name: _benchmark(name) for name in names}
     directory = Path(options.data) if options.data is not None else default_directory()
-    outcomes: list[Outcome | TableOutcome] = []
+    outcomes: list[BenchResult | TableOutcome] = []
     for name, benchmark in chosen.items():
         missing = benchmark.missing()
         if missing is not None and not options.names:
@@ -50,7 +50,7 @@ def _benchmark(name: str) -> AnyBenchmark:
     return benchmark.only(part)
 
 
-def _text(outcome: Outcome | TableOutcome) -> str:
+def _text(outcome: BenchResult | TableOutcome) -> str:
     if isinstance(outcome, TableOutcome):
         table = aligned(outcome.header, outcome.rows, right=range(1, len(outcome.header)))
         return "\n".join([f"{outcome.name}: {outcome.title}", table, *outcome.notes])
@@ -67,7 +67,7 @@ def _text(outcome: Outcome | TableOutcome) -> str:
     return "\n".join([f"{outcome.name}: {outcome.title}, {count:,} rows", table, *bars, *outcome.notes])
 
 
-def _bar(outcome: Outcome, what: str, most: float) -> str:
+def _bar(outcome: BenchResult, what: str, most: float) -> str:
     worst = max(outcome.ratio(what, engine) for engine in outcome.timings if engine != "earlyjoin")
     verdict = "reached" if worst <= most else "MISSED"
     return f"{what}: at most {most:g} times the other engine's is the aim, measured {worst:.2f}: {verdict}"

@@ -19,7 +19,7 @@ from earlyjoin.cli.live import bar, short
 from earlyjoin.cli.speaking import say, tell
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.query import LocalQuery
-from earlyjoin.local.sources import BatchRows, Bursty, SimulatedSource, generated
+from earlyjoin.local.sources import BatchSizes, Bursty, SimulatedSource, generated
 from earlyjoin.predicates import equal
 
 KEYS = 20_000
@@ -80,7 +80,7 @@ class WatchedSource(SimulatedSource):
         self.start_s = 0.0
         self.arrived = Arrived()
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         for batch in super().batches(size, start_row):
             self.arrived.add(time.monotonic() - self.start_s, batch.column("k").to_numpy())
             yield batch

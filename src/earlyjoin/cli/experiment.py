@@ -10,7 +10,7 @@ from earlyjoin.cli.speaking import say, tell
 from earlyjoin.cli.tables import aligned
 from earlyjoin.errors import InputError
 from earlyjoin.report.experiments import EXPERIMENTS
-from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Findings
 from earlyjoin.report.experiments.plotting import plot
 
 
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _text(experiment: Experiment, outcome: Outcome) -> str:
+def _text(experiment: Experiment, outcome: Findings) -> str:
     table = aligned(
         ["number", "paper", "measured", "ratio"], [_row(figure) for figure in outcome.figures], right=[2, 3]
     )

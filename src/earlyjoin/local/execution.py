@@ -21,10 +21,10 @@ from earlyjoin.kernels.hashing import hash_words
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.estimating.running import Reading, statistics_share
-from earlyjoin.local.estimating.worth import Worth
+from earlyjoin.local.estimating.step_measures import StepMeasures
 from earlyjoin.local.inputs import Inputs, ThreadedInputs
 from earlyjoin.local.options import JoinOptions
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.columnar.packing import PackedSource
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.local.virtual_inputs import VirtualInputs
@@ -37,7 +37,7 @@ from earlyjoin.state.rows.sizes import likely_row_nbytes
 _FIRST_ROWS = 4096
 
 
-class Execution:
+class LocalExecution:
     """Everything that exists while a join runs."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Execution:
             output_budget, rest = rest.split(self._output_share)
         self._builder = OutputBuilder(plan.output, output_budget)
         # Values are measured before rows are built, so the memory for rows serves both.
-        worth = Worth(
+        step_measures = StepMeasures(
             Expressions(self._options.aggregates, plan),
             output_budget.account("values of aggregates") if output_budget else None,
         )
@@ -117,7 +117,7 @@ class Execution:
         self._statistics = statistics
         account = None if counted is None else counted.account("statistics of the size estimate")
         reading = Reading(self._read, self.rows_taken, self.ended, most)
-        self.estimating = Estimating(plan, self.operator, reading, worth, account, self._options.estimator)
+        self.estimating = Estimating(plan, self.operator, reading, step_measures, account, self._options.estimator)
 
     def _refuse_wide_rows(self, description: Description, memory: MemoryLimit, key_nbytes: float) -> None:
         """Rows of which so few fit that a join that has to spill could not go on are refused before the first one."""
@@ -197,7 +197,7 @@ class Execution:
             ended=self.ended,
             stopping=self._stopping,
             estimating=self.estimating,
-            between_steps=self.resizing.look,
+            between_steps=self.resizing.enforce,
         )
         for matches in driver.run():
             yield from self._builder.build(matches)
@@ -212,7 +212,7 @@ class Execution:
         statistics = self._statistics
         if statistics is not None and not statistics.would_fit(statistics.limit_if(limit)):
             self.estimating.give_up("the memory was made smaller than statistics besides the join need")
-            self.resizing.look()
+            self.resizing.enforce()
         if self.resizing.asked is not None:
             # Readers must not fill the old buffer again while the operator gives back.
             self._input_budget.resize_parts(limit)
@@ -243,7 +243,7 @@ class Execution:
         row_nbytes = 16 + max(likely_row_nbytes(self.plan.output.schema), sum(self._widths) if self._wide else 0)
         return int(np.clip(limit.bytes * self._output_share / row_nbytes, 1, most))
 
-    def _batch_rows(self, source: Source) -> BatchRows:
+    def _batch_rows(self, source: Source) -> BatchSizes:
         """Batches small enough that two of them fit the side's share of the input buffer."""
         limit = self._input_budget.limit
         spill = None if limit.bytes is None else self.spill
@@ -252,7 +252,7 @@ class Execution:
         else:
             most = max(1, (limit.bytes or 0) // self.plan.sides // 2 // _row_nbytes(source))
         most = min(most, self._options.batch_rows)
-        return BatchRows(first=min(_FIRST_ROWS, most), most=most, spill=spill)
+        return BatchSizes(first=min(_FIRST_ROWS, most), most=most, spill=spill)
 
 
 def _packed(plan: Plan, sources: Sequence[Source]) -> tuple[Plan, Sequence[Source]]:
@@ -334,5 +334,5 @@ class _Ended(Source):
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         return iter(())

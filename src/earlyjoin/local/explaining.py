@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from earlyjoin.algorithms import registry
-from earlyjoin.local.execution import Execution
+from earlyjoin.local.execution import LocalExecution
 from earlyjoin.local.predicting import predicted
 from earlyjoin.local.sources.base import Source
 from earlyjoin.state.budget import format_bytes
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from earlyjoin.local.query import LocalQuery
 
 
-def explain(query: LocalQuery, execution: Execution) -> str:
+def explain(query: LocalQuery, execution: LocalExecution) -> str:
     """A few lines, one fact each."""
     description = registry.get(query.algorithm, query.plan.sides).description
     names = query.plan.names
@@ -40,7 +40,7 @@ def explain(query: LocalQuery, execution: Execution) -> str:
     return "\n".join(f"{name:<{width}}{text}" for name, text in lines if text)
 
 
-def _options(execution: Execution) -> str:
+def _options(execution: LocalExecution) -> str:
     """Those that differ from the default, and what they mean."""
     options = execution.operator_options
     return "; ".join([text for text in (str(options), *options.notes()) if text])
@@ -56,7 +56,7 @@ def _estimate(query: LocalQuery) -> str:
     )
 
 
-def _expected(query: LocalQuery, execution: Execution) -> str:
+def _expected(query: LocalQuery, execution: LocalExecution) -> str:
     """Results over time by the formulas of the papers, where sizes are known and the formulas fit."""
     estimate = query.estimate
     prediction = predicted(query.sources, execution)

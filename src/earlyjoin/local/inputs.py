@@ -17,12 +17,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, SourceError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.state.budget import Account, Budget, MemoryLimit, row_too_large
 from earlyjoin.state.clock import Clock
 from earlyjoin.state.rows.sizes import batch_nbytes
 
-_STOP_LOOK_S = 0.1
+_STOP_CHECK_S = 0.1
 """Whoever waits looks this often whether to stop: a signal handler can set a flag, but must not take a lock."""
 _FIRST_WAIT_S = 1.0
 """How long a join waits for the first batches of inputs of which nobody knows how wide their rows are."""
@@ -71,7 +71,7 @@ class ThreadedInputs:
         self,
         sources: Sequence[Source],
         clock: Clock,
-        sizes: Sequence[BatchRows],
+        sizes: Sequence[BatchSizes],
         starts: Sequence[int],
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -102,7 +102,7 @@ class ThreadedInputs:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     break
-                self._changed.wait(min(left, _STOP_LOOK_S))
+                self._changed.wait(min(left, _STOP_CHECK_S))
             return dict(self._widths)
 
     def open(self, budget: Budget) -> None:
@@ -112,13 +112,13 @@ class ThreadedInputs:
             self._accounts = [part.account("input buffer") for part in self._parts]
             self._changed.notify_all()
 
-    def _look_at_first(self, side: int, batch: pa.RecordBatch | None) -> None:
+    def _announce_width(self, side: int, batch: pa.RecordBatch | None) -> None:
         """Tell how wide the rows of a side are, and wait until the memory is shared out by that."""
         with self._changed:
             self._widths[side] = batch_nbytes(batch) // max(1, batch.num_rows) if batch is not None else 0
             self._changed.notify_all()
             while not self._accounts and not self._stopped:
-                self._changed.wait(_STOP_LOOK_S)
+                self._changed.wait(_STOP_CHECK_S)
 
     def take(self, side: int | None, wait_s: float | None) -> Arrival | None:
         """See :class:`Inputs`."""
@@ -131,7 +131,7 @@ class ThreadedInputs:
                 left = None if deadline is None else deadline - self._clock.now()
                 if (left is not None and left <= 0) or self._stopping():
                     return None
-                self._changed.wait(_STOP_LOOK_S if left is None else min(left, _STOP_LOOK_S))
+                self._changed.wait(_STOP_CHECK_S if left is None else min(left, _STOP_CHECK_S))
 
     def waiting(self, side: int | None) -> bool:
         """See :class:`Inputs`."""
@@ -170,11 +170,11 @@ class ThreadedInputs:
         filled = [queue for queue in self._queues if queue]
         return min(filled, key=lambda queue: queue[0].order) if filled else None
 
-    def _read(self, side: int, source: Source, size: BatchRows, start: int) -> None:
+    def _read(self, side: int, source: Source, size: BatchSizes, start: int) -> None:
         try:
             for batch in source.batches(size, start):
                 if side not in self._widths:
-                    self._look_at_first(side, batch)
+                    self._announce_width(side, batch)
                     if self._stopped:
                         return
                 for piece in self._pieces(side, source, batch):
@@ -209,7 +209,7 @@ class ThreadedInputs:
     def _put(self, side: int, batch: pa.RecordBatch | None, failure: EarlyJoinError | None = None) -> bool:
         """Wait for room and put the batch in; False when reading is to stop."""
         if side not in self._widths:
-            self._look_at_first(side, batch)
+            self._announce_width(side, batch)
         nbytes = batch_nbytes(batch) if batch is not None else 0
         with self._changed:
             while batch is not None and not self._stopped:
@@ -218,7 +218,7 @@ class ThreadedInputs:
                 if batch.num_rows > 1 and _exceeds(self._accounts[side].limit, nbytes, batch.num_rows):
                     half = batch.num_rows // 2  # the memory has become smaller while it waited
                     return self._put(side, batch.slice(0, half)) and self._put(side, batch.slice(half))
-                self._changed.wait(_STOP_LOOK_S)
+                self._changed.wait(_STOP_CHECK_S)
             if self._stopped:
                 return False
             self._order += 1

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.aggregates import aggregates_to_values
 from earlyjoin.errors import InputError, SnapshotError
-from earlyjoin.local.execution import Execution
+from earlyjoin.local.execution import LocalExecution
 from earlyjoin.local.sources.base import Source
 from earlyjoin.local.sources.schemas import difference, nullability, parse_types
 from earlyjoin.predicates.encoding.carried import carried_batch, carried_schema, restored_batch
@@ -34,7 +34,7 @@ def check_replayable(sources: Sequence[Source]) -> None:
 
 def save(
     query: LocalQuery,
-    execution: Execution,
+    execution: LocalExecution,
     watch: Stopwatch,
     shown: list[pa.RecordBatch],
     unbuilt: list[pa.RecordBatch],
@@ -99,7 +99,7 @@ def _without_types(reopening: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if reopening is None else {name: value for name, value in reopening.items() if name != "types"}
 
 
-def load(snapshot: Snapshot, execution: Execution, watch: Stopwatch) -> list[pa.RecordBatch]:
+def load(snapshot: Snapshot, execution: LocalExecution, watch: Stopwatch) -> list[pa.RecordBatch]:
     """Put a saved state into a new execution; returns the rows that were found and not yet given out."""
     for side, source in enumerate(execution.sources):
         expected = snapshot.tables[f"columns-{side}"].schema

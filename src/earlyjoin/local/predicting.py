@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from earlyjoin.algorithms.hash_join.prediction.curves import Prediction, Situation, predict, shares_of
 from earlyjoin.algorithms.reading import Phased, Ratio, SmallerFirst
-from earlyjoin.local.execution import Execution
+from earlyjoin.local.execution import LocalExecution
 from earlyjoin.local.sources.base import Source
 
 _OVERHEAD_BYTES = 64
 """Key, stamps and place in an index, for each row in memory."""
 
 
-def predicted(sources: Sequence[Source], execution: Execution) -> Prediction | None:
+def predicted(sources: Sequence[Source], execution: LocalExecution) -> Prediction | None:
     """The prediction, or None when sizes are unknown or no formula fits the algorithm."""
     if len(sources) != 2:
         return None
@@ -37,7 +37,7 @@ def predicted(sources: Sequence[Source], execution: Execution) -> Prediction | N
     )
 
 
-def _memory_rows(sources: Sequence[Source], execution: Execution) -> float | None:
+def _memory_rows(sources: Sequence[Source], execution: LocalExecution) -> float | None:
     """Rows that fit, by the mean size of a row of both inputs."""
     limit = execution.operator.context.budget.limit
     if limit.rows is not None:

@@ -18,7 +18,7 @@ from earlyjoin.algorithms.choice import Choice, choose
 from earlyjoin.algorithms.planning import plan_for
 from earlyjoin.errors import InputError
 from earlyjoin.local import explaining, pausing
-from earlyjoin.local.execution import Execution, row_widths
+from earlyjoin.local.execution import LocalExecution, row_widths
 from earlyjoin.local.options import JoinOptions
 from earlyjoin.local.outputs.sinks import open_sink
 from earlyjoin.local.sources.adapting import adapted
@@ -57,7 +57,7 @@ class LocalQuery(Query):
         self.plan = plan_for(condition, schemas, how=self.options.how, suffixes=self.options.suffixes)
         self.choice = self._choose(row_widths(self.sources))
         again = self._choose_again if self.options.algorithm == "auto" else None
-        self._execution = Execution(self.plan, self.sources, self.options, self.choice.name, self._clock, again)
+        self._execution = LocalExecution(self.plan, self.sources, self.options, self.choice.name, self._clock, again)
         self._begin(self._execution)
 
     @property

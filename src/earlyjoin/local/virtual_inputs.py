@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from earlyjoin.local.inputs import Arrival
-from earlyjoin.local.sources.base import BatchRows
+from earlyjoin.local.sources.base import BatchSizes
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.state.clock import VirtualClock
 
@@ -22,7 +22,7 @@ class VirtualInputs:
         self,
         sources: Sequence[SimulatedSource],
         clock: VirtualClock,
-        sizes: Sequence[BatchRows],
+        sizes: Sequence[BatchSizes],
         starts: Sequence[int],
         ended: Sequence[bool],
     ) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
 from earlyjoin.predicates.encoding.buffers import validity
-from earlyjoin.predicates.encoding.columns import Column, find_column, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import InputColumn, find_column, name_pair, qualified
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.predicates.encoding.types import NUMBERS, TEMPORAL, Domain, Kind, common_domain
 from earlyjoin.predicates.encoding.words import float_values, ordinal_words
@@ -59,7 +59,7 @@ def band(left: str, right: str | None = None, *, eps: Tolerance) -> Band:
     return Band(lefts[0], rights[0], plain_eps(eps, "band"))
 
 
-def _require_distance(domain: Domain, sides: tuple[Column, Column]) -> None:
+def _require_distance(domain: Domain, sides: tuple[InputColumn, InputColumn]) -> None:
     if domain.kind not in NUMBERS | TEMPORAL | {Kind.NULL}:
         raise UnsupportedError(f"band needs columns with distances: {sides[0]} and {sides[1]} have none; use equal")
     if not domain.ordinal:
@@ -78,7 +78,7 @@ class BoundBand(BoundPredicate):
 
     columns: tuple[tuple[str, ...], tuple[str, ...]]
     text: str
-    sides: tuple[Column, Column]
+    sides: tuple[InputColumn, InputColumn]
     domain: Domain
     eps_word: int | float
     """``eps`` in the unit of the words: an int below 2**63, or a float when the words are floats."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
 from earlyjoin.predicates.encoding.buffers import validity
-from earlyjoin.predicates.encoding.columns import Column, find_column, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import InputColumn, find_column, name_pair, qualified
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.predicates.encoding.strings import heap_of, prefix_word
 from earlyjoin.predicates.encoding.types import BYTES, Domain, common_domain
@@ -93,7 +93,7 @@ class BoundComparison(BoundPredicate):
     columns: tuple[tuple[str, ...], tuple[str, ...]]
     text: str
     op: Operator
-    sides: tuple[Column, Column]
+    sides: tuple[InputColumn, InputColumn]
     domain: Domain
 
     def encode(self, side: int, batch: pa.RecordBatch) -> Keys:

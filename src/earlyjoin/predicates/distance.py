@@ -12,7 +12,7 @@ import pyarrow as pa
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
 from earlyjoin.predicates.encoding.buffers import validity
-from earlyjoin.predicates.encoding.columns import Column, Names, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import InputColumn, Names, find_columns, name_pair, qualified
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.predicates.encoding.types import NUMBERS, Kind, common_domain
 from earlyjoin.predicates.encoding.words import float_values
@@ -76,7 +76,7 @@ class BoundNear(BoundPredicate):
 
     columns: tuple[tuple[str, ...], tuple[str, ...]]
     text: str
-    sides: tuple[tuple[Column, ...], tuple[Column, ...]]
+    sides: tuple[tuple[InputColumn, ...], tuple[InputColumn, ...]]
     eps_word: float
     """``eps``, in the unit of the words."""
 

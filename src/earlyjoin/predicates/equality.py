@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
 from earlyjoin.predicates.encoding.buffers import blank_nulls, present
-from earlyjoin.predicates.encoding.columns import Advice, Column, Names, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import Advice, InputColumn, Names, find_columns, name_pair, qualified
 from earlyjoin.predicates.encoding.keys import Bool, Bytes, Int64, Keys
 from earlyjoin.predicates.encoding.nested import nested_heap
 from earlyjoin.predicates.encoding.strings import hash_word, heap_of, one_heap
@@ -104,7 +104,7 @@ class BoundEqual(BoundPredicate):
 
     columns: tuple[tuple[str, ...], ...]
     text: str
-    sides: tuple[tuple[Column, ...], ...]
+    sides: tuple[tuple[InputColumn, ...], ...]
     domains: tuple[Domain, ...]
     null_safe: tuple[bool, ...]
     shared: tuple[str, ...]
@@ -136,7 +136,7 @@ class BoundEqual(BoundPredicate):
         return valid_pairs(left, i, right, j) & equal_pairs(left, i, right, j)
 
 
-def _encode_column(array: pa.Array, column: Column, domain: Domain, *, blank: bool) -> tuple[Int64, Bytes | None]:
+def _encode_column(array: pa.Array, column: InputColumn, domain: Domain, *, blank: bool) -> tuple[Int64, Bytes | None]:
     if domain.kind in BYTES:
         heap = heap_of(blank_nulls(array) if blank else array)
         return hash_word(heap).reshape(-1, 1), heap

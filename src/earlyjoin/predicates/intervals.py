@@ -11,7 +11,7 @@ import pyarrow as pa
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
 from earlyjoin.predicates.encoding.buffers import validity
-from earlyjoin.predicates.encoding.columns import Column, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import InputColumn, find_columns, name_pair, qualified
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.predicates.encoding.types import Domain, Kind, common_domain
 from earlyjoin.predicates.encoding.words import float_values, ordinal_words
@@ -63,7 +63,7 @@ class BoundOverlaps(BoundPredicate):
 
     columns: tuple[tuple[str, ...], tuple[str, ...]]
     text: str
-    sides: tuple[tuple[Column, ...], tuple[Column, ...]]
+    sides: tuple[tuple[InputColumn, ...], tuple[InputColumn, ...]]
     domain: Domain
     closed: bool
 
@@ -77,7 +77,7 @@ class BoundOverlaps(BoundPredicate):
         return valid_pairs(left, i, right, j) & axis_overlaps(left, i, right, j, 0, 1, closed=self.closed)
 
 
-def axis_domain(columns: Sequence[Column], what: str) -> Domain:
+def axis_domain(columns: Sequence[InputColumn], what: str) -> Domain:
     """The common domain of all coordinates on one axis, which must fit in one word."""
     domain = common_domain(columns, what)
     if not domain.ordinal:
@@ -89,7 +89,9 @@ def axis_domain(columns: Sequence[Column], what: str) -> Domain:
     return domain
 
 
-def extents(columns: Sequence[Column], domains: Sequence[Domain], batch: pa.RecordBatch) -> tuple[Int64, Bool | None]:
+def extents(
+    columns: Sequence[InputColumn], domains: Sequence[Domain], batch: pa.RecordBatch
+) -> tuple[Int64, Bool | None]:
     """Words of the low ends of every axis, then of the high ends, and which rows have all of them in order.
 
     ``columns`` stand in that order too, and ``domains`` has one domain an axis.

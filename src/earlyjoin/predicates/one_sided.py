@@ -16,7 +16,7 @@ import pyarrow as pa
 from earlyjoin.errors import InputError, UnsupportedError
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Combinable, Pairs
 from earlyjoin.predicates.comparison import Comparison
-from earlyjoin.predicates.encoding.columns import SIDES, Column, find_column, input_text, listed, near_name
+from earlyjoin.predicates.encoding.columns import SIDES, InputColumn, find_column, input_text, listed, near_name
 from earlyjoin.predicates.encoding.keys import Bool, Keys
 from earlyjoin.predicates.encoding.types import Incomparable, value_type
 from earlyjoin.predicates.equality import Equal
@@ -30,7 +30,7 @@ _CONSTANT = "constant"
 class Unreadable(InputError):
     """A constant that does not fit its column. The types are Arrow's; an engine with other types says them itself."""
 
-    def __init__(self, text: str, column: Column, constant: str, quoted: str | None, type_name: str = "") -> None:
+    def __init__(self, text: str, column: InputColumn, constant: str, quoted: str | None, type_name: str = "") -> None:
         name = type_name or str(value_type(column.type))
         if quoted is None:
             what = f"which does not read as {name}"
@@ -74,7 +74,7 @@ class OneSided(Combinable):
         for value in constants(self.constant or "", self._read_as(column), quoted=self.quoted, what=str(self)):
             batch = pa.record_batch([value], names=[_CONSTANT])
             try:
-                predicate = self._predicate(column, Column(side, _CONSTANT, value.type))
+                predicate = self._predicate(column, InputColumn(side, _CONSTANT, value.type))
             except Incomparable as error:
                 tried = error
             else:
@@ -84,7 +84,7 @@ class OneSided(Combinable):
         quoted = None if self.quoted else f"{self._head()} '{self.constant}'"
         raise Unreadable(str(self), column, self._constant(), quoted) from tried
 
-    def _read_as(self, column: Column) -> pa.DataType:
+    def _read_as(self, column: InputColumn) -> pa.DataType:
         type_ = value_type(column.type)
         if self.zone is not None and pa.types.is_timestamp(type_) and type_.tz is not None:
             return pa.timestamp(type_.unit, self.zone)
@@ -106,7 +106,7 @@ class OneSided(Combinable):
             f"where: {self} names the column {self.column!r}, which neither input has: {hint}columns of {inputs}"
         )
 
-    def _predicate(self, column: Column, other: Column) -> BoundPredicate:
+    def _predicate(self, column: InputColumn, other: InputColumn) -> BoundPredicate:
         one, two = (pa.schema([pa.field(each.name, each.type)]) for each in (column, other))
         if self.op == "=":
             return Equal((column.name,), (other.name,), (False,)).bind(one, two)
@@ -114,7 +114,7 @@ class OneSided(Combinable):
 
     def _bound(
         self,
-        columns: tuple[Column, ...],
+        columns: tuple[InputColumn, ...],
         predicate: BoundPredicate,
         constant: pa.Scalar | None,
         key: Keys | None,

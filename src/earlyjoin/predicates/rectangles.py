@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability, Predicate
-from earlyjoin.predicates.encoding.columns import Column, find_columns, name_pair, qualified
+from earlyjoin.predicates.encoding.columns import InputColumn, find_columns, name_pair, qualified
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.predicates.encoding.types import Domain
 from earlyjoin.predicates.intervals import axis_domain, axis_overlaps, extents
@@ -62,7 +62,7 @@ class BoundIntersects(BoundPredicate):
 
     columns: tuple[tuple[str, ...], tuple[str, ...]]
     text: str
-    sides: tuple[tuple[Column, ...], tuple[Column, ...]]
+    sides: tuple[tuple[InputColumn, ...], tuple[InputColumn, ...]]
     domains: tuple[Domain, ...]
 
     def encode(self, side: int, batch: pa.RecordBatch) -> Keys:

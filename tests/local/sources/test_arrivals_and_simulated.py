@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from earlyjoin.errors import InputError, SourceError
 from earlyjoin.local.sources import (
     Arrivals,
-    BatchRows,
+    BatchSizes,
     Bursty,
     Exponential,
     Reliable,
@@ -132,14 +132,16 @@ def simulated(arrivals: Arrivals, **options: object) -> SimulatedSource:
 @pytest.mark.parametrize("process", PROCESSES, ids=str)
 def test_times_do_not_depend_on_batch_size_or_start(process: Arrivals) -> None:
     source = simulated(process, rows_per_packet=3)
-    times = {row: at_s for at_s, batch in source.schedule(BatchRows(first=3, most=3)) for row in batch["k"].to_pylist()}
+    times = {
+        row: at_s for at_s, batch in source.schedule(BatchSizes(first=3, most=3)) for row in batch["k"].to_pylist()
+    }
     assert len(times) == 1000
     assert list(times.values()) == sorted(times.values())
 
     @settings(max_examples=15, deadline=None)
     @given(first=st.integers(1, 8), more=st.integers(0, 9), start_row=st.integers(0, 1001))
     def check(first: int, more: int, start_row: int) -> None:
-        size = BatchRows(first=first, most=first + more)
+        size = BatchSizes(first=first, most=first + more)
         rows = [(row, at_s) for at_s, batch in source.schedule(size, start_row) for row in batch["k"].to_pylist()]
         assert rows == list(times.items())[start_row:]
 
@@ -150,27 +152,27 @@ def test_more_packets_than_first_computed() -> None:
     source = SimulatedSource(
         open_source(pa.table({"k": range(5000)}), name="left"), Exponential(1.0), rows_per_packet=1, seed=0
     )
-    times = [at_s for at_s, _ in source.schedule(BatchRows())]
+    times = [at_s for at_s, _ in source.schedule(BatchSizes())]
     np.testing.assert_allclose(times, np.cumsum(Exponential(1.0).gaps_s(np.random.default_rng(0), 5000)))
 
 
 def test_small_packets_are_not_merged_and_large_ones_cut() -> None:
-    assert {batch.num_rows for _, batch in simulated(Reliable(1)).schedule(BatchRows())} == {30, 10}
-    rows = [(at_s, batch.num_rows) for at_s, batch in simulated(Reliable(1)).schedule(BatchRows(first=20, most=20))]
+    assert {batch.num_rows for _, batch in simulated(Reliable(1)).schedule(BatchSizes())} == {30, 10}
+    rows = [(at_s, batch.num_rows) for at_s, batch in simulated(Reliable(1)).schedule(BatchSizes(first=20, most=20))]
     assert rows[:4] == [(1.0, 20), (1.0, 10), (2.0, 20), (2.0, 10)]
 
 
 def test_batches_wait_on_the_clock() -> None:
     clock = VirtualClock()
     source = simulated(Stalling(Reliable(1.0), 3, 10.0), clock=clock)
-    seen = [(clock.time_s - 100.0, batch["k"][0].as_py()) for batch in source.batches(BatchRows())]
+    seen = [(clock.time_s - 100.0, batch["k"][0].as_py()) for batch in source.batches(BatchSizes())]
     assert seen[:5] == [(1.0, 0), (2.0, 30), (3.0, 60), (14.0, 90), (15.0, 120)]
     assert len(seen) == math.ceil(1000 / 30)
 
 
 def test_a_late_reader_gets_what_has_arrived_at_once() -> None:
     clock = VirtualClock()
-    batches = simulated(Reliable(1.0), clock=clock).batches(BatchRows())
+    batches = simulated(Reliable(1.0), clock=clock).batches(BatchSizes())
     next(batches)
     clock.time_s += 50.0
     before = clock.time_s
@@ -181,7 +183,7 @@ def test_a_late_reader_gets_what_has_arrived_at_once() -> None:
 
 def test_a_later_start_waits_for_its_own_packet_only() -> None:
     clock = VirtualClock()
-    batch = next(simulated(Reliable(1.0), clock=clock).batches(BatchRows(), 95))
+    batch = next(simulated(Reliable(1.0), clock=clock).batches(BatchSizes(), 95))
     assert batch["k"].to_pylist()[0] == 95
     assert clock.time_s == pytest.approx(101.0)
 
@@ -189,7 +191,7 @@ def test_a_later_start_waits_for_its_own_packet_only() -> None:
 def test_real_time() -> None:
     source = simulated(Reliable(0.01), rows_per_packet=250)
     start = time.monotonic()
-    assert sum(batch.num_rows for batch in source.batches(BatchRows())) == 1000
+    assert sum(batch.num_rows for batch in source.batches(BatchSizes())) == 1000
     assert 0.035 < time.monotonic() - start < 2.0
 
 
@@ -198,12 +200,12 @@ def test_the_network_dies_in_its_time() -> None:
     source = simulated(Reliable(1.0), fail_at_packet=3, clock=clock)
     rows: list[int] = []
     with pytest.raises(SourceError, match=r"left: the connection broke after 3 packets \(simulated\)"):
-        rows.extend(batch.num_rows for batch in source.batches(BatchRows()))
+        rows.extend(batch.num_rows for batch in source.batches(BatchSizes()))
     assert rows == [30, 30, 30]
     assert clock.time_s == pytest.approx(104.0)
     with pytest.raises(SourceError):
-        list(source.schedule(BatchRows()))
-    assert len(list(simulated(Reliable(1.0), fail_at_packet=1000).schedule(BatchRows()))) == 34
+        list(source.schedule(BatchSizes()))
+    assert len(list(simulated(Reliable(1.0), fail_at_packet=1000).schedule(BatchSizes()))) == 34
 
 
 def test_takes_over_what_the_inner_source_is() -> None:

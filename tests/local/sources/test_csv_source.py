@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.errors import InputError, SourceError
-from earlyjoin.local.sources import BatchRows, open_source
+from earlyjoin.local.sources import BatchSizes, open_source
 from earlyjoin.local.sources.text import csv as csv_source
 
 
 def table(path: object, **options: object) -> pa.Table:
     source = open_source(path, name="left", **options)
-    return pa.Table.from_batches(source.batches(BatchRows()), source.schema)
+    return pa.Table.from_batches(source.batches(BatchSizes()), source.schema)
 
 
 def written(path: Path, content: str | bytes) -> Path:
@@ -127,7 +127,7 @@ def test_unclosed_quote(tmp_path: Path) -> None:
     source = open_source(path, name="left")
     rows: list[int] = []
     with pytest.raises(InputError, match="never closed"):
-        rows.extend(batch.num_rows for batch in source.batches(BatchRows()))
+        rows.extend(batch.num_rows for batch in source.batches(BatchSizes()))
     assert rows == []  # the value that swallowed the rest was never given out
     assert table(written(path, 'k,s\n1,"a\nb"\n')).num_rows == 1
     path = written(tmp_path / "b.csv", 'k,s\n1,a\n2,"open\n' + "3,b\n" * 1_000_000)
@@ -183,7 +183,7 @@ def test_several_files(tmp_path: Path) -> None:
     source = open_source(tmp_path, name="left")
     last.unlink()
     with pytest.raises(SourceError, match=r"3.csv: could not be read on: No such file or directory"):
-        list(source.batches(BatchRows()))
+        list(source.batches(BatchSizes()))
 
 
 def test_quoted_newlines_across_blocks(tmp_path: Path, small_blocks: None) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, Bursty, SimulatedSource, Source, generated, open_source
+from earlyjoin.local.sources import BatchSizes, Bursty, SimulatedSource, Source, generated, open_source
 
 ROWS = 1000
 TABLE = pa.table(
@@ -108,13 +108,13 @@ SIZES = st.integers(1, 400).flatmap(lambda first: st.tuples(st.just(first), st.i
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_rows_at_any_size_and_start(kind: str, data: Path) -> None:
     whole = make(kind, data)
-    everything = pa.Table.from_batches(whole.batches(BatchRows()), whole.schema)
+    everything = pa.Table.from_batches(whole.batches(BatchSizes()), whole.schema)
     assert everything.num_rows == ROWS
 
     @settings(max_examples=12, deadline=None)
     @given(size=SIZES, start_row=st.integers(0, ROWS + 10))
     def check(size: tuple[int, int], start_row: int) -> None:
-        limits = BatchRows(first=size[0], most=size[1])
+        limits = BatchSizes(first=size[0], most=size[1])
         source = make(kind, data)
         batches = list(source.batches(limits, start_row))
         assert all(0 < batch.num_rows <= limits.most for batch in batches)
@@ -130,7 +130,7 @@ def test_same_rows_at_any_size_and_start(kind: str, data: Path) -> None:
 def test_the_rows_are_those_written(kind: str, data: Path) -> None:
     source = make(kind, data)
     expected = TABLE.select(source.schema.names)
-    result = pa.Table.from_batches(source.batches(BatchRows(first=64, most=256)), source.schema)
+    result = pa.Table.from_batches(source.batches(BatchSizes(first=64, most=256)), source.schema)
     if kind == "pandas":  # a column with nulls is a float column there
         assert pd.isna(result["k"].to_pandas()).sum() == TABLE["k"].null_count
         return
@@ -150,11 +150,11 @@ def test_hints_and_kinds(kind: str, data: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_negative_start_is_refused(kind: str, data: Path) -> None:
     with pytest.raises(InputError, match="start_row must not be negative, got -1"):
-        list(make(kind, data).batches(BatchRows(), -1))
+        list(make(kind, data).batches(BatchSizes(), -1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_can_be_left_in_the_middle(kind: str, data: Path) -> None:
-    batches = make(kind, data).batches(BatchRows(first=10, most=20))
+    batches = make(kind, data).batches(BatchSizes(first=10, most=20))
     next(batches)
     batches.close()  # type: ignore[attr-defined]

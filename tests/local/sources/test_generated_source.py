@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, generated
+from earlyjoin.local.sources import BatchSizes, generated
 
 
 def table(*args: int, **options: float) -> pa.Table:
     source = generated(*args, **options)  # type: ignore[arg-type]
-    return pa.Table.from_batches(source.batches(BatchRows()), source.schema)
+    return pa.Table.from_batches(source.batches(BatchSizes()), source.schema)
 
 
 def test_columns() -> None:
@@ -48,7 +48,7 @@ def test_skew_follows_zipf() -> None:
 
 def test_far_start_is_cheap() -> None:
     source = generated(10**12, 10)
-    batch = next(source.batches(BatchRows(first=5, most=5), 10**12 - 3))
+    batch = next(source.batches(BatchSizes(first=5, most=5), 10**12 - 3))
     assert batch["id"].to_pylist() == [10**12 - 3, 10**12 - 2, 10**12 - 1]
 
 

@@ -10,7 +10,7 @@ import pyarrow.feather as feather
 import pytest
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, open_source
+from earlyjoin.local.sources import BatchSizes, open_source
 
 TABLE = pa.table({"a": range(1000), "b": ["x"] * 1000})
 
@@ -23,7 +23,7 @@ def write(path: Path, table: pa.Table = TABLE, new: Callable[..., object] = pa.i
 
 def values(path: object, start_row: int = 0) -> list[int]:
     source = open_source(path, name="left")
-    return [value for batch in source.batches(BatchRows(), start_row) for value in batch["a"].to_pylist()]
+    return [value for batch in source.batches(BatchSizes(), start_row) for value in batch["a"].to_pylist()]
 
 
 def test_formats_are_told_by_content(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_formats_are_told_by_content(tmp_path: Path) -> None:
 def test_dictionaries(tmp_path: Path) -> None:
     table = pa.table({"a": range(6), "d": pa.array(["x", "y", "x", None, "z", "x"]).dictionary_encode()})
     source = open_source(write(tmp_path / "a.arrow", table), name="left", columns=["d"])
-    assert pa.Table.from_batches(source.batches(BatchRows(), 2))["d"].to_pylist() == ["x", None, "z", "x"]
+    assert pa.Table.from_batches(source.batches(BatchSizes(), 2))["d"].to_pylist() == ["x", None, "z", "x"]
 
 
 def test_not_arrow(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_breaks_in_the_middle(tmp_path: Path, new: Callable[..., object]) -> Non
         path.write_bytes(content[:middle] + b"\xff" * 2000 + content[middle + 2000 :])
     source = open_source(path, name="left")
     with pytest.raises(InputError, match=r"a.arrow: the Arrow IPC content is broken: "):
-        list(source.batches(BatchRows()))
+        list(source.batches(BatchSizes()))
 
 
 def test_files_must_agree(tmp_path: Path) -> None:

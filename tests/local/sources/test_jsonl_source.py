@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, open_source
+from earlyjoin.local.sources import BatchSizes, open_source
 from earlyjoin.local.sources.text import jsonl
 
 
 def table(path: object, **options: object) -> pa.Table:
     source = open_source(path, name="left", **options)
-    return pa.Table.from_batches(source.batches(BatchRows()), source.schema)
+    return pa.Table.from_batches(source.batches(BatchSizes()), source.schema)
 
 
 def written(path: Path, content: str | bytes) -> Path:

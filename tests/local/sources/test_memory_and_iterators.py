@@ -16,14 +16,14 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import EarlyJoinError, InputError, SourceError
-from earlyjoin.local.sources import BatchRows, generated, open_source
+from earlyjoin.local.sources import BatchSizes, generated, open_source
 
 BATCH = pa.record_batch({"k": [1, 2, 3]})
 
 
 def table(data: object, **options: object) -> pa.Table:
     source = open_source(data, name="left", **options)
-    return pa.Table.from_batches(source.batches(BatchRows()), source.schema)
+    return pa.Table.from_batches(source.batches(BatchSizes()), source.schema)
 
 
 def test_accepts_what_people_have() -> None:
@@ -74,7 +74,7 @@ class Array:
 def test_protocols() -> None:
     source = open_source(Stream(pa.table(BATCH)), name="left")
     assert not source.replayable
-    assert pa.Table.from_batches(source.batches(BatchRows()))["k"].to_pylist() == [1, 2, 3]
+    assert pa.Table.from_batches(source.batches(BatchSizes()))["k"].to_pylist() == [1, 2, 3]
     assert table(Array())["k"].to_pylist() == [1, 2, 3]
 
 
@@ -90,10 +90,10 @@ def test_first_item_is_taken_when_asked_for_and_kept() -> None:
     assert taken == []
     assert source.schema.names == ["k"]
     assert taken == [0]
-    assert sum(batch.num_rows for batch in source.batches(BatchRows())) == 9
+    assert sum(batch.num_rows for batch in source.batches(BatchSizes())) == 9
     assert taken == [0, 1, 2]
     with pytest.raises(SourceError, match="left: an iterator can be read only once"):
-        next(source.batches(BatchRows()))
+        next(source.batches(BatchSizes()))
     taken.clear()
     source = open_source(items(), name="left", schema=BATCH.schema)
     assert source.schema == BATCH.schema
@@ -108,14 +108,14 @@ def test_items_are_passed_on_as_they_come() -> None:
             given.append(i)
             yield BATCH
 
-    batches = open_source(items(), name="left", schema=BATCH.schema).batches(BatchRows())
+    batches = open_source(items(), name="left", schema=BATCH.schema).batches(BatchSizes())
     next(batches)
     assert given == [0]
 
 
 def test_large_batches_are_sliced() -> None:
     source = open_source(iter([pa.table({"k": range(100)})]), name="left")
-    assert [batch.num_rows for batch in source.batches(BatchRows(first=10, most=40))] == [10, 20, 40, 30]
+    assert [batch.num_rows for batch in source.batches(BatchSizes(first=10, most=40))] == [10, 20, 40, 30]
 
 
 def test_empty_iterators() -> None:
@@ -154,7 +154,7 @@ def test_iterator_that_breaks_off() -> None:
         raise ConnectionResetError("peer went away")
 
     source = open_source(items(), name="left")
-    batches = source.batches(BatchRows())
+    batches = source.batches(BatchSizes())
     assert next(batches).num_rows == 3
     with pytest.raises(SourceError, match="left: broke off with ConnectionResetError: peer went away"):
         next(batches)
@@ -251,7 +251,7 @@ def test_files_tell_how_to_open_them_again(tmp_path: Path, monkeypatch: pytest.M
         with monkeypatch.context() as elsewhere:
             elsewhere.chdir("/")
             again = open_source(**source.reopening)
-            assert [batch.to_pydict() for batch in again.batches(BatchRows())] == [{"b": [2]}]
+            assert [batch.to_pydict() for batch in again.batches(BatchSizes())] == [{"b": [2]}]
     assert open_source(BATCH, name="left").reopening is None
 
 
@@ -260,7 +260,7 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     code = (
         "import sys, types; bare = sys.modules['earlyjoin'] = types.ModuleType('earlyjoin');"  # this layer alone
         f"bare.__path__ = [{package!r}];"
-        "import earlyjoin.local.sources as s; next(s.generated(9, 9, null_fraction=0.5).batches(s.BatchRows()));"
+        "import earlyjoin.local.sources as s; next(s.generated(9, 9, null_fraction=0.5).batches(s.BatchSizes()));"
         "heavy = ['pandas', 'polars', 'pyspark', 'pyarrow.parquet', 'pyarrow.csv', 'pyarrow.json', 'pyarrow.dataset'];"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from earlyjoin.errors import InputError, SourceError
-from earlyjoin.local.sources import BatchRows, open_source
+from earlyjoin.local.sources import BatchSizes, open_source
 
 
 def write(path: Path, rows: int = 1000, start: int = 0, groups: int = 100) -> Path:
@@ -19,14 +19,14 @@ def write(path: Path, rows: int = 1000, start: int = 0, groups: int = 100) -> Pa
     return path
 
 
-def values(path: object, size: BatchRows | None = None, start_row: int = 0, **options: object) -> list[int]:
+def values(path: object, size: BatchSizes | None = None, start_row: int = 0, **options: object) -> list[int]:
     source = open_source(path, name="left", **options)
-    return [value for batch in source.batches(size or BatchRows(), start_row) for value in batch["a"].to_pylist()]
+    return [value for batch in source.batches(size or BatchSizes(), start_row) for value in batch["a"].to_pylist()]
 
 
 def test_batches_start_small_and_grow(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "a.parquet", 100_000, groups=40_000), name="left")
-    rows = [batch.num_rows for batch in source.batches(BatchRows(first=1000, most=16_000))]
+    rows = [batch.num_rows for batch in source.batches(BatchSizes(first=1000, most=16_000))]
     assert rows[:5] == [1000, 2000, 4000, 8000, 16_000]
     assert max(rows) == 16_000
     assert len(rows) < 12
@@ -34,7 +34,7 @@ def test_batches_start_small_and_grow(tmp_path: Path) -> None:
 
 def test_tiny_row_groups_are_read_together(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "a.parquet", 1000, groups=10), name="left")
-    assert [batch.num_rows for batch in source.batches(BatchRows(first=100, most=330))] == [10, 330, 330, 330]
+    assert [batch.num_rows for batch in source.batches(BatchSizes(first=100, most=330))] == [10, 330, 330, 330]
 
 
 def test_start_row_reads_only_what_is_needed(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_start_row_reads_only_what_is_needed(tmp_path: Path) -> None:
         file.seek(4)
         file.write(b"\0" * (chunk.dictionary_page_offset - 4))
     source = open_source(path, name="left")
-    assert [batch["a"][0].as_py() for batch in source.batches(BatchRows(), 850)][:1] == [850]
+    assert [batch["a"][0].as_py() for batch in source.batches(BatchSizes(), 850)][:1] == [850]
 
 
 def test_shuffled_is_a_permutation_of_row_groups(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_nested_columns_and_dots(tmp_path: Path) -> None:
     table = pa.table({"s": [{"x": 1, "y": "a"}], "s.x": [7], "l": [[1, 2]]})
     pq.write_table(table, tmp_path / "n.parquet")
     source = open_source(tmp_path / "n.parquet", name="left", columns=["l", "s"])
-    assert pa.Table.from_batches(source.batches(BatchRows())).equals(table.select(["l", "s"]))
+    assert pa.Table.from_batches(source.batches(BatchSizes())).equals(table.select(["l", "s"]))
 
 
 def test_files_must_agree(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_files_must_agree(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"1.parquet: column 'a' is int32, not int64, compared with .*0.parquet"):
         open_source(tmp_path, name="left")
     narrow = open_source(tmp_path, name="left", columns=["b"])
-    assert sum(batch.num_rows for batch in narrow.batches(BatchRows())) == 1001
+    assert sum(batch.num_rows for batch in narrow.batches(BatchSizes())) == 1001
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     with pytest.raises(InputError, match=r"1.parquet: column 'b' is missing, compared with .*0.parquet"):
         open_source(tmp_path, name="left")
@@ -142,11 +142,11 @@ def test_breaks_in_the_middle(tmp_path: Path) -> None:
     source = open_source(path, name="left")
     rows: list[int] = []
     with pytest.raises(InputError, match=r"a.parquet: the Parquet content is broken: "):
-        rows.extend(batch.num_rows for batch in source.batches(BatchRows(first=50, most=100)))
+        rows.extend(batch.num_rows for batch in source.batches(BatchSizes(first=50, most=100)))
     assert sum(rows) >= 400
     path.write_bytes(content[:300])
     with pytest.raises(SourceError, match=r"a.parquet: has changed while it was read"):
-        list(source.batches(BatchRows()))
+        list(source.batches(BatchSizes()))
 
 
 def test_disappears_in_the_middle(tmp_path: Path) -> None:
@@ -155,4 +155,4 @@ def test_disappears_in_the_middle(tmp_path: Path) -> None:
     source = open_source(tmp_path, name="left")
     gone.unlink()
     with pytest.raises(SourceError, match=r"1.parquet: could not be read on: No such file or directory"):
-        list(source.batches(BatchRows()))
+        list(source.batches(BatchSizes()))

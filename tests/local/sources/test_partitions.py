@@ -13,7 +13,7 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, Source, open_source
+from earlyjoin.local.sources import BatchSizes, Source, open_source
 from earlyjoin.state.budget import MemoryLimit
 
 
@@ -24,7 +24,7 @@ def write(root: Path, where: str, table: pa.Table, name: str = "part-0.parquet")
 
 
 def table_of(source: Source, start_row: int = 0) -> pa.Table:
-    return pa.Table.from_batches(source.batches(BatchRows(first=2, most=4), start_row), schema=source.schema)
+    return pa.Table.from_batches(source.batches(BatchSizes(first=2, most=4), start_row), schema=source.schema)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 
 import earlyjoin as ej
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources import BatchRows, Source, open_source
+from earlyjoin.local.sources import BatchSizes, Source, open_source
 from earlyjoin.local.sources.piping.pipes import Pipe
 
 Sent = Callable[..., str]
@@ -49,7 +49,7 @@ def sent(tmp_path: Path) -> Iterator[Sent]:
 
 
 def rows(source: Source) -> list[dict[str, object]]:
-    return [row for batch in source.batches(BatchRows()) for row in batch.to_pylist()]
+    return [row for batch in source.batches(BatchSizes()) for row in batch.to_pylist()]
 
 
 def message(path: str, **options: object) -> str:
@@ -112,7 +112,7 @@ def test_more_than_a_block(sent: Sent, kind: str) -> None:
     else:
         content = arrow(table)
     source = open_source(sent(content), name="left", columns=["s", "id"])
-    assert pa.Table.from_batches(source.batches(BatchRows())).equals(table.select(["s", "id"]))
+    assert pa.Table.from_batches(source.batches(BatchSizes())).equals(table.select(["s", "id"]))
 
 
 def test_types_are_those_of_the_same_file(sent: Sent, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_rows_come_before_the_pipe_ends(kind: str) -> None:
     types = {"id": "int64", "s": "string"} if kind == "csv" else None
     late = (
         row
-        for batch in open_source(f"/dev/fd/{reading}", name="left", types=types).batches(BatchRows())
+        for batch in open_source(f"/dev/fd/{reading}", name="left", types=types).batches(BatchSizes())
         for row in batch.to_pylist()
         if row["s"] == "late"
     )

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from earlyjoin.errors import DamagedFile
-from earlyjoin.local.sources import BatchRows, open_source
+from earlyjoin.local.sources import BatchSizes, open_source
 from earlyjoin.local.sources.columnar.wide_groups import OPEN_BYTES, column_parts
 from earlyjoin.state.disk.spill import SpillDirectory
 
@@ -38,7 +38,7 @@ def test_rows_are_the_same(tmp_path: Path, start_row: int, columns: list[str] | 
     table = wide(tmp_path / "a.parquet")
     source = open_source(tmp_path / "a.parquet", name="left", columns=columns)
     with SpillDirectory(tmp_path) as spill:
-        size = BatchRows(first=300, most=700, spill=spill)
+        size = BatchSizes(first=300, most=700, spill=spill)
         batches = list(source.batches(size, start_row))
         assert not list(spill.path.glob("*.columns")), "files that were read are removed"
     expected = table.select(columns or table.column_names).slice(start_row)
@@ -56,7 +56,7 @@ def test_a_reader_holds_little(tmp_path: Path) -> None:
     before = pa.total_allocated_bytes()
 
     def most_held(spill: SpillDirectory | None) -> int:
-        size = BatchRows(first=100, most=100, spill=spill)
+        size = BatchSizes(first=100, most=100, spill=spill)
         return max(pa.total_allocated_bytes() - before for _ in source.batches(size))
 
     with SpillDirectory(tmp_path) as spill:
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     wide(tmp_path / "a.parquet")
     source = open_source(tmp_path / "a.parquet", name="left")
     with SpillDirectory(tmp_path) as spill:
-        batches = source.batches(BatchRows(first=100, most=100, spill=spill))
+        batches = source.batches(BatchSizes(first=100, most=100, spill=spill))
         next(batches)
         next(batches)
         (path,) = spill.path.glob("*.columns")
@@ -94,7 +94,7 @@ def test_a_reader_that_outlives_the_query_ends_and_leaves_nothing(tmp_path: Path
     wide(tmp_path / "a.parquet")
     (tmp_path / "spill").mkdir()
     spill = SpillDirectory(tmp_path / "spill")
-    batches = open_source(tmp_path / "a.parquet", name="left").batches(BatchRows(first=300, most=700, spill=spill))
+    batches = open_source(tmp_path / "a.parquet", name="left").batches(BatchSizes(first=300, most=700, spill=spill))
     for _ in range(closed_after):
         next(batches)
     spill.close()

@@ -34,7 +34,7 @@ class JoinedBlocks:
         """Rows of the block in memory, those that cannot match too."""
         self.kept = [0, 0]
         """Those of them that have a number."""
-        self.listener: BlockEstimate | None = None
+        self.listener: LoadEstimate | None = None
 
     def take(self, side: int, rows: int, kept: int) -> None:
         """So many rows came into the block."""
@@ -114,7 +114,7 @@ class _Tally:
         return made
 
 
-class BlockEstimate:
+class LoadEstimate:
     """The listener: sums of the block in memory and of all before, for each aggregate.
 
     Of each side the first ``followed_rows`` rows of a block are followed one by one; with 0 nothing is known but the

@@ -18,7 +18,7 @@ from earlyjoin.algorithms.estimation.tally import Totals
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.local.estimating.drawn_blocks import DrawnBlocks
 from earlyjoin.local.estimating.row_counts import RowCounts
-from earlyjoin.local.estimating.worth import Worth
+from earlyjoin.local.estimating.step_measures import StepMeasures
 from earlyjoin.local.sources.base import Source
 
 COUNTED_ROWS, COUNTED_LATER = 65536, 8
@@ -28,12 +28,12 @@ COUNTED_ROWS, COUNTED_LATER = 65536, 8
 class ArrivalCounts:
     """Rows as they came, and blocks of rows where those were drawn, for each question."""
 
-    def __init__(self, worth: Worth, sources: Sequence[Source], spilled: Callable[[], bool]) -> None:
-        self._worth = worth
+    def __init__(self, step_measures: StepMeasures, sources: Sequence[Source], spilled: Callable[[], bool]) -> None:
+        self._step_measures = step_measures
         self._spilled = spilled
         self._lock = threading.Lock()
-        self._by_rows = [TwoSided(aggregate=kind) for kind in worth.kinds]
-        self._by_blocks = [TwoSided(aggregate=kind) for kind in worth.kinds]
+        self._by_rows = [TwoSided(aggregate=kind) for kind in step_measures.kinds]
+        self._by_blocks = [TwoSided(aggregate=kind) for kind in step_measures.kinds]
         self._rates = RateCheck()
         self.blocks = [DrawnBlocks.of(source) for source in sources]
         self._arrivals = [0] * len(sources)
@@ -50,7 +50,7 @@ class ArrivalCounts:
         self._pending = True
         for step in steps:
             if step is not None:
-                measures = self._worth.measure(step)
+                measures = self._step_measures.measure(step)
                 found = [old + Totals.of(len(step), one) for old, one in zip(found, measures, strict=True)]
                 if counts is not None:
                     counts.add(step, measures)

@@ -19,13 +19,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from earlyjoin.algorithms.estimation import Aggregate, Estimate, Estimator, IndependentPairs, TwoSided
-from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate, JoinedBlocks
+from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks, LoadEstimate
 from earlyjoin.algorithms.estimation.tally import RowSums
 from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.protocol import Operator, Plan, Step
 from earlyjoin.local.estimating.arrivals import ArrivalCounts, counting_nbytes
 from earlyjoin.local.estimating.orders import OrderWatch
-from earlyjoin.local.estimating.worth import Worth
+from earlyjoin.local.estimating.step_measures import StepMeasures
 from earlyjoin.local.sources.base import Source
 from earlyjoin.state.budget import Account
 
@@ -69,14 +69,14 @@ class Estimating:
         plan: Plan,
         operator: Operator,
         reading: Reading,
-        worth: Worth,
+        step_measures: StepMeasures,
         account: Account | None,
         estimator: EstimatorName = "honest",
     ) -> None:
-        self._reading, self._worth, self._account, self._estimator = reading, worth, account, estimator
+        self._reading, self._step_measures, self._account, self._estimator = reading, step_measures, account, estimator
         self._orders = OrderWatch(plan, reading.sources)
         self._arrivals: ArrivalCounts | None = None
-        self._blocks: BlockEstimate | None = None
+        self._blocks: LoadEstimate | None = None
         self._offered: JoinedBlocks | None = None
         self._refused = _refusal(plan, operator) or self._begin(plan, operator)
 
@@ -89,24 +89,24 @@ class Estimating:
         needed = OrderWatch.most_bytes(plan)
         offered = operator.joined_blocks
         if offered is None:
-            needed += counting_nbytes(self._reading.most_batch_rows, len(self._worth.aggregates))
+            needed += counting_nbytes(self._reading.most_batch_rows, len(self._step_measures.aggregates))
         if not self._account.try_reserve(needed):
             return too_small
         if offered is None:
             counters = operator.context.counters
             self._arrivals = ArrivalCounts(
-                self._worth,
+                self._step_measures,
                 self._reading.sources,
                 lambda: counters.tuples_written > 0 or counters.bytes_written > 0 or counters.flushes > 0,
             )
             return None
-        kinds = self._worth.kinds
+        kinds = self._step_measures.kinds
         row_nbytes = 2 * sum(RowSums.nbytes_a_row(with_values=kind is not Aggregate.COUNT) for kind in kinds)
         followed = FOLLOWED_ROWS if room is None else min(FOLLOWED_ROWS, (room - needed) // row_nbytes)
         if followed < LEAST_FOLLOWED or not self._account.try_reserve(followed * row_nbytes):
             followed = 0
         self._offered = offered
-        self._blocks = offered.listener = BlockEstimate(kinds, self._worth.measure, followed)
+        self._blocks = offered.listener = LoadEstimate(kinds, self._step_measures.measure, followed)
         return None
 
     # What the driver does
@@ -120,7 +120,7 @@ class Estimating:
     def saw(self, step: Step) -> None:
         """A step of any phase goes out."""
         if step is not None:
-            self._worth.book(step)
+            self._step_measures.book(step)
 
     def give_up(self, reason: str) -> None:
         """Estimate no more, and give the memory back."""
@@ -155,7 +155,7 @@ class Estimating:
     def aggregates(self, *, finished: bool) -> dict[str, dict[str, Any] | None]:
         """Each aggregate by its name: value, low, high, confidence; None where nothing can be said."""
         answers: dict[str, dict[str, Any] | None] = {}
-        for number, aggregate in enumerate(self._worth.aggregates, 1):
+        for number, aggregate in enumerate(self._step_measures.aggregates, 1):
             exact = aggregate.exact()
             if finished and exact is not None:
                 answers[aggregate.name] = {"value": exact, "low": exact, "high": exact, "confidence": 1.0}
@@ -181,7 +181,7 @@ class Estimating:
             "orders": self._orders.to_values(),
             "arrivals": None if self._arrivals is None else self._arrivals.to_values(),
             "blocks": None if self._blocks is None else self._blocks.to_values(),
-            "aggregates": [aggregate.to_values() for aggregate in self._worth.aggregates],
+            "aggregates": [aggregate.to_values() for aggregate in self._step_measures.aggregates],
         }
 
     def go_on(self, values: dict[str, Any]) -> None:
@@ -190,12 +190,12 @@ class Estimating:
         for counts, name in ((self._arrivals, "arrivals"), (self._blocks, "blocks")):
             if counts is not None and values[name] is not None:
                 counts.go_on(values[name])
-        for aggregate, saved in zip(self._worth.aggregates, values["aggregates"], strict=True):
+        for aggregate, saved in zip(self._step_measures.aggregates, values["aggregates"], strict=True):
             aggregate.go_on(saved)
 
     # How
 
-    def _answer_by_blocks(self, blocks: BlockEstimate, number: int, estimator: EstimatorName) -> _Answer:
+    def _answer_by_blocks(self, blocks: LoadEstimate, number: int, estimator: EstimatorName) -> _Answer:
         total = self._reading.total_rows()
         joined = blocks.joined(number, total)
         if joined.joined_pairs < joined.total_pairs:

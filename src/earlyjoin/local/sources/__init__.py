@@ -9,14 +9,14 @@ from earlyjoin.local.sources.arrivals import (
     Zipf,
     parse_arrivals,
 )
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.generated import generated
 from earlyjoin.local.sources.opening import open_source
 from earlyjoin.local.sources.simulated import SimulatedSource
 
 __all__ = [
     "Arrivals",
-    "BatchRows",
+    "BatchSizes",
     "Bursty",
     "Exponential",
     "Reliable",

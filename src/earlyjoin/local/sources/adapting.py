@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from earlyjoin.errors import SourceError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.columnar.widening import Converted
 from earlyjoin.predicates.conjunction import Condition, bind
 from earlyjoin.predicates.multiway import MultiEqual
@@ -46,7 +46,7 @@ def _typed(schema: pa.Schema, name: str, type_: pa.DataType) -> pa.Schema:
 class _Adapted(Converted):
     """No rows of other types."""
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """Nothing, as was known before; rows that come after all would have no type."""
         if next(self._inner.batches(size, start_row), None) is not None:
             raise SourceError(f"{self.name}: had no rows when it was opened, and has some now; start the join again")

@@ -14,7 +14,7 @@ from earlyjoin.state.disk.spill import SpillDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRows:
+class BatchSizes:
     """How many rows a batch may have: small at first, so that the first results come soon, then ``most``."""
 
     first: int = 4096
@@ -44,7 +44,7 @@ class Source(ABC):
 
     files: WatchedFiles | None = None
     """The files it comes from, as they were when it was opened."""
-    told: pa.Schema | None = None
+    inferred: pa.Schema | None = None
     """All columns, where their types were told from rows: other files of the same input are read with them."""
     untyped: bool = False
     """True when there are no rows, so that columns of type null may become any type."""
@@ -73,5 +73,5 @@ class Source(ABC):
         return None if self.bytes_hint is None or self.rows_hint is None else (self.bytes_hint, self.rows_hint)
 
     @abstractmethod
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on, in non-empty batches of ``schema`` that keep to ``size``."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.slicing import Cutter
 
 BLOCK_ROWS = 16384
@@ -48,7 +48,7 @@ class GeneratedSource(Source):
         self._payload_bytes = payload_bytes
         self._null_fraction = null_fraction
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on; blocks before it are not made."""
         cutter = Cutter(size, start_row)
         first = start_row // BLOCK_ROWS
@@ -117,7 +117,7 @@ def generated(
     memory a key. ``null_fraction`` of the keys are null. The rows depend on the arguments alone, never on batch size.
 
     >>> source = generated(10, keys=3, seed=1)
-    >>> next(source.batches(BatchRows(first=4))).num_rows
+    >>> next(source.batches(BatchSizes(first=4))).num_rows
     4
     """
     return GeneratedSource(

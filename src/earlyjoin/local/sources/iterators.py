@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import EarlyJoinError, InputError, SourceError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.piping.once import already_read, is_taken, take
 from earlyjoin.local.sources.schemas import conform, plain, project
 from earlyjoin.local.sources.slicing import Cutter
@@ -77,7 +77,7 @@ class IteratorSource(Source):
         self._peeked.append(first)
         return pa.schema([field.with_nullable(True) for field in first.schema])
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on, as they come; works once."""
         cutter = Cutter(size, start_row)
         if self._read:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.schemas import conform, merged, plain, project
 from earlyjoin.local.sources.slicing import Cutter
 
@@ -21,7 +21,7 @@ class TableSource(Source):
         self.rows_hint = table.num_rows
         self.bytes_hint = self._table.nbytes
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on; skipping costs nothing."""
         cutter = Cutter(size, start_row)
         rows = self._table.slice(min(start_row, self._table.num_rows))

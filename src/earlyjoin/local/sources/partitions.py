@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.partition_names import Partition
 from earlyjoin.local.sources.schemas import merged, parse_types, project
 from earlyjoin.local.sources.slicing import Cutter, gather
@@ -108,11 +108,11 @@ class PartitionedSource(Source):
         nbytes, rows = (sum(part[at] for part in parts if part is not None) for at in (0, 1))
         return nbytes + rows * sum(_value_nbytes(self._values, name) for name in self._values[0]), rows
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on; partitions before it whose length is known are not read."""
         return gather(self._pieces(size, Cutter(size, start_row)), size)
 
-    def _pieces(self, size: BatchRows, cutter: Cutter) -> Iterator[pa.RecordBatch]:
+    def _pieces(self, size: BatchSizes, cutter: Cutter) -> Iterator[pa.RecordBatch]:
         for part, values in zip(self._parts, self._values, strict=True):
             start = 0
             if part.rows_hint is not None:
@@ -145,12 +145,12 @@ def _opened(
 ) -> list[Source]:
     """The files of every partition; types that rows have to tell are those of the first one where they do."""
     parts: list[Source] = []
-    told: pa.Schema | None = None
+    inferred: pa.Schema | None = None
     for files in groups:
-        parts.append(opener(files, options if told is None else {**options, "like": told}))
-        if told is None and parts[-1].told is not None:
-            told = parts[-1].told
-            parts[:-1] = [opener(earlier, {**options, "like": told}) for earlier in groups[: len(parts) - 1]]
+        parts.append(opener(files, options if inferred is None else {**options, "like": inferred}))
+        if inferred is None and parts[-1].inferred is not None:
+            inferred = parts[-1].inferred
+            parts[:-1] = [opener(earlier, {**options, "like": inferred}) for earlier in groups[: len(parts) - 1]]
     return parts
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import InputError, SourceError
 from earlyjoin.local.sources.arrivals import Arrivals
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.slicing import Cutter
 
 FIRST_GAPS = 1024
@@ -86,14 +86,14 @@ class SimulatedSource(Source):
         """As the input behind the network says."""
         return self.inner.most()
 
-    def schedule(self, size: BatchRows, start_row: int = 0) -> Iterator[tuple[float, pa.RecordBatch]]:
+    def schedule(self, size: BatchSizes, start_row: int = 0) -> Iterator[tuple[float, pa.RecordBatch]]:
         """Every batch with the seconds from the start at which it arrives; ``start_row`` does not move the times."""
         cutter = Cutter(size)
         for at_s, rows in self._arriving(start_row):
             for batch in cutter.cut(self._alive(rows)):
                 yield at_s, batch
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """Every batch when its time has come; a later start goes on with the gap before its packet."""
         cutter = Cutter(size)
         clock = self._clock
@@ -135,7 +135,7 @@ class SimulatedSource(Source):
         full = self.rows_per_packet
         wanted = full - start_row % full
         held: list[pa.RecordBatch] = []
-        read = BatchRows(first=min(full, BatchRows().first), most=max(full, BatchRows().first))
+        read = BatchSizes(first=min(full, BatchSizes().first), most=max(full, BatchSizes().first))
         for batch in self.inner.batches(read, start_row):
             at = 0
             while at < batch.num_rows:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows
+from earlyjoin.local.sources.base import BatchSizes
 
 
 class Cutter:
@@ -17,7 +17,7 @@ class Cutter:
     source never waits to fill one up.
     """
 
-    def __init__(self, size: BatchRows, skip_rows: int = 0) -> None:
+    def __init__(self, size: BatchSizes, skip_rows: int = 0) -> None:
         if skip_rows < 0:
             raise InputError(f"start_row must not be negative, got {skip_rows}")
         self._limit = size.first
@@ -40,7 +40,7 @@ class Cutter:
             self._limit = min(2 * self._limit, self._most)
 
 
-def gather(pieces: Iterable[pa.RecordBatch], size: BatchRows) -> Iterator[pa.RecordBatch]:
+def gather(pieces: Iterable[pa.RecordBatch], size: BatchSizes) -> Iterator[pa.RecordBatch]:
     """Joins pieces of at most ``size.first`` rows into batches that grow from ``size.first`` to ``size.most`` rows.
 
     A reader with one fixed batch size can then give its first rows at once without paying for small batches later.

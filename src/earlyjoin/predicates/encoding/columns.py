@@ -21,7 +21,7 @@ _MOST_LISTED = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class InputColumn:
     """A column of one input whose name and type are known."""
 
     side: int
@@ -73,11 +73,11 @@ class Advice:
 
 def find_column(
     schema: pa.Schema, name: str, side: int, input_: str | None = None, advice: Advice | None = None
-) -> Column:
+) -> InputColumn:
     """The column called ``name``, or an InputError that says which columns exist."""
     found = schema.get_all_field_indices(name)
     if len(found) == 1:
-        return Column(side, name, schema.field(found[0]).type, input_)
+        return InputColumn(side, name, schema.field(found[0]).type, input_)
     if found:
         raise InputError(
             f"column {name!r} is ambiguous: {input_text(side, input_)} has {len(found)} columns of that name; "
@@ -106,7 +106,7 @@ def _delimiter_hint(names: Sequence[str], side: int, *, on_command_line: bool) -
 
 def find_columns(
     schema: pa.Schema, names: tuple[str, ...], side: int, advice: Advice | None = None
-) -> tuple[Column, ...]:
+) -> tuple[InputColumn, ...]:
     """The columns called ``names``, in that order."""
     return tuple(find_column(schema, name, side, advice=advice) for name in names)
 

@@ -15,20 +15,20 @@ import pyarrow.types as pt
 
 from earlyjoin.kernels import byte_strings as kernels
 from earlyjoin.predicates.encoding.buffers import empty_strings, plain, present
-from earlyjoin.predicates.encoding.columns import Column
+from earlyjoin.predicates.encoding.columns import InputColumn
 from earlyjoin.predicates.encoding.keys import Bool, Bytes, Int64
 from earlyjoin.predicates.encoding.strings import heap_of, one_heap
 from earlyjoin.predicates.encoding.types import BYTES, Domain, Kind
 from earlyjoin.predicates.encoding.words import ordinal_words
 
 
-def nested_heap(array: pa.Array, column: Column, domain: Domain) -> Bytes:
+def nested_heap(array: pa.Array, column: InputColumn, domain: Domain) -> Bytes:
     """The bytes of a column of any domain; those of a null are empty."""
     array = plain(array)
     return _without(_bytes(array, column, domain), present(array))
 
 
-def _bytes(array: pa.Array, column: Column, domain: Domain) -> Bytes:
+def _bytes(array: pa.Array, column: InputColumn, domain: Domain) -> Bytes:
     if pt.is_null(array.type):
         return empty_strings(len(array))
     if domain.kind in BYTES:
@@ -46,7 +46,7 @@ def _bytes(array: pa.Array, column: Column, domain: Domain) -> Bytes:
     return Bytes(np.arange(len(array) + 1, dtype=np.int64) * (8 * domain.width), data)
 
 
-def _marked(array: pa.Array, column: Column, domain: Domain) -> Bytes:
+def _marked(array: pa.Array, column: InputColumn, domain: Domain) -> Bytes:
     """Every value with its length before it and a flag behind it."""
     array = plain(array)
     valid, rows = present(array), len(array)

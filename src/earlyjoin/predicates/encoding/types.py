@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from earlyjoin.errors import UnsupportedError
 from earlyjoin.predicates.encoding.carried import carried_type
-from earlyjoin.predicates.encoding.columns import Column
+from earlyjoin.predicates.encoding.columns import InputColumn
 
 MAX_WORD_DIGITS = 18
 """Any decimal of up to 18 digits, and the difference of two of them, fits in 64 bits."""
@@ -99,7 +99,7 @@ def value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pt.is_dictionary(type_) else type_
 
 
-def domain_of(column: Column, *, equality: bool = False) -> Domain:
+def domain_of(column: InputColumn, *, equality: bool = False) -> Domain:
     """The domain of one column alone, or UnsupportedError with what to do instead.
 
     For ``equality`` alone there are domains of structs, lists and extension types, which have no order here.
@@ -132,7 +132,7 @@ def domain_of(column: Column, *, equality: bool = False) -> Domain:
     raise UnsupportedError(f"{column} cannot be a key: {_advice(type_)}")
 
 
-def _unordered(column: Column, type_: pa.DataType) -> Domain | None:
+def _unordered(column: InputColumn, type_: pa.DataType) -> Domain | None:
     """The domain of values that can only be equal or not; None for others."""
     if isinstance(type_, pa.BaseExtensionType):
         stored = domain_of(replace(column, type=type_.storage_type), equality=True)
@@ -220,12 +220,12 @@ def _meet_exact(a: Domain, b: Domain) -> Domain:
 class Incomparable(UnsupportedError):
     """Two columns whose types do not meet. The advice is for Arrow; an engine with other types words its own."""
 
-    def __init__(self, what: str, one: Column, other: Column) -> None:
+    def __init__(self, what: str, one: InputColumn, other: InputColumn) -> None:
         super().__init__(f"{what} cannot compare {one} with {other}: {_clash(one, other)}")
         self.what, self.columns = what, (one, other)
 
 
-def common_domain(columns: Sequence[Column], what: str, *, equality: bool = False) -> Domain:
+def common_domain(columns: Sequence[InputColumn], what: str, *, equality: bool = False) -> Domain:
     """The domain in which all these columns are compared, or UnsupportedError naming the two that do not fit.
 
     ``what`` is the predicate, for the message; ``equality`` says that it asks for nothing but equal values.
@@ -242,7 +242,7 @@ def common_domain(columns: Sequence[Column], what: str, *, equality: bool = Fals
     return domain
 
 
-def _clash(a: Column, b: Column) -> str:
+def _clash(a: InputColumn, b: InputColumn) -> str:
     kinds = {domain_of(one, equality=True).kind for one in (a, b)}
     if kinds == {Kind.STRUCT}:
         return "structs need the same field names in the same order, with types that can be compared; cast one of them"

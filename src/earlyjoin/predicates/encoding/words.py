@@ -16,7 +16,7 @@ from earlyjoin.errors import InputError
 from earlyjoin.kernels.ordinals import float_ordinals, unsigned_ordinals
 from earlyjoin.kernels.wide_integers import scaled_words
 from earlyjoin.predicates.encoding.buffers import fixed_width, validity
-from earlyjoin.predicates.encoding.columns import Column
+from earlyjoin.predicates.encoding.columns import InputColumn
 from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.predicates.encoding.types import UNITS, Domain, Kind, value_type
 
@@ -26,7 +26,7 @@ _SECONDS_A_DAY = 86_400
 Float64 = npt.NDArray[np.float64]
 
 
-def ordinal_words(array: pa.Array, column: Column, domain: Domain) -> Int64:
+def ordinal_words(array: pa.Array, column: InputColumn, domain: Domain) -> Int64:
     """The values as (n, ``domain.width``) words in lexicographic order; for every domain but strings and bytes.
 
     ``array`` is plain, as :meth:`Column.of` gives it. An int64 column is not copied.
@@ -89,7 +89,7 @@ def _decimal_words(array: pa.Array, domain: Domain) -> Int64:
     return scaled_words(limbs, power, domain.width)
 
 
-def _ticks(array: pa.Array, column: Column, domain: Domain) -> Int64:
+def _ticks(array: pa.Array, column: InputColumn, domain: Domain) -> Int64:
     """Dates, timestamps, times and durations as ticks of the domain's unit (dates: days)."""
     type_ = array.type
     values = fixed_width(array, f"i{type_.bit_width // 8}").astype(np.int64, copy=False)
@@ -102,7 +102,7 @@ def _ticks(array: pa.Array, column: Column, domain: Domain) -> Int64:
     return _finer(values, UNITS[domain.unit] // UNITS[type_.unit], array, column, domain)
 
 
-def _finer(values: Int64, factor: int, array: pa.Array, column: Column, domain: Domain) -> Int64:
+def _finer(values: Int64, factor: int, array: pa.Array, column: InputColumn, domain: Domain) -> Int64:
     """``values * factor``, or an InputError naming the first value whose product has more than 64 bits."""
     if factor == 1 or len(values) == 0:
         return values

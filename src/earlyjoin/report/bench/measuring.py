@@ -35,7 +35,7 @@ class Bar:
 
 
 @dataclass(slots=True)
-class Outcome:
+class BenchResult:
     """What a benchmark measured: medians over all rounds, and the ratio of the medians."""
 
     name: str
@@ -98,7 +98,7 @@ class Benchmark:
         """Why it cannot run here; None when it can."""
         return None
 
-    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> Outcome:
+    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> BenchResult:
         """Warm every engine up once, then time them in turns."""
         say(f"{self.name}: preparing data at scale {scale:g}")
         engines = self.prepare(directory, scale)
@@ -114,7 +114,7 @@ class Benchmark:
         if len(counts) != 1:
             raise AssertionError(f"the engines disagree on the number of rows: {sorted(counts)}")
         notes = self.profile(directory, scale) if self.profile is not None else []
-        return Outcome(self.name, self.title, timings, self.bars, notes)
+        return BenchResult(self.name, self.title, timings, self.bars, notes)
 
 
 def timed(engine: Engine) -> Timing:

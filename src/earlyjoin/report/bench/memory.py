@@ -16,7 +16,7 @@ from earlyjoin.algorithms import registry
 from earlyjoin.errors import EarlyJoinError
 from earlyjoin.report.bench import memory_shapes
 from earlyjoin.report.bench.measuring import TableOutcome
-from earlyjoin.report.bench.memory_shapes import Shape
+from earlyjoin.report.bench.memory_shapes import MemoryShape
 from earlyjoin.report.bench.one_command import measure_command
 from earlyjoin.report.bench.one_join import JoinToMeasure, measure, small_joins
 from earlyjoin.state.budget import MemoryLimit, format_bytes
@@ -56,7 +56,7 @@ class Cell:
 class MemoryBenchmark:
     """Joins of some shapes with several memories."""
 
-    def __init__(self, name: str, title: str, shapes: Sequence[Shape], budgets: Sequence[str] = BUDGETS) -> None:
+    def __init__(self, name: str, title: str, shapes: Sequence[MemoryShape], budgets: Sequence[str] = BUDGETS) -> None:
         self.name, self.title = name, title
         self._shapes, self._budgets = tuple(shapes), tuple(budgets)
 
@@ -84,7 +84,7 @@ class MemoryBenchmark:
         values: list[dict[str, Any]] = [asdict(cell) | {"allowed_bytes": cell.allowed_bytes} for cell in cells]
         return TableOutcome(self.name, self.title, header, [_row(cell) for cell in cells], values, [aim])
 
-    def _cells(self, shape: Shape, paths: tuple[str, str], scratch: Path) -> Iterator[Cell]:
+    def _cells(self, shape: MemoryShape, paths: tuple[str, str], scratch: Path) -> Iterator[Cell]:
         for algorithm in ALGORITHMS:
             base = None
             for budget in self._budgets:
@@ -103,7 +103,7 @@ def _base(task: JoinToMeasure, scratch: Path) -> int:
     return max(measure_command(small).resident_bytes for small in small_joins(task, scratch))
 
 
-def _measured(shape: Shape, task: JoinToMeasure, base: int) -> Cell:
+def _measured(shape: MemoryShape, task: JoinToMeasure, base: int) -> Cell:
     iterated = measure(_without_sink(task))
     written = measure_command(task)
     if iterated.rows != written.rows:

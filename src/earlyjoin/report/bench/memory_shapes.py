@@ -21,7 +21,7 @@ Piece = Callable[..., pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MemoryShape:
     """Two tables that are joined on ``k``, and how."""
 
     name: str
@@ -85,14 +85,16 @@ def _texts(rng: np.random.Generator, keys: Any, *, right: bool, columns: int, le
     return pa.table([pa.array(keys), *arrays], ["k", *(f"{name}{at}" for at in range(columns))])
 
 
-NARROW = Shape("narrow", "two columns of numbers", 3_000_000, _numbers)
-WIDE = Shape("wide", f"{_TEXT_COLUMNS} columns of text", 60_000, partial(_texts, columns=_TEXT_COLUMNS, length=12))
+NARROW = MemoryShape("narrow", "two columns of numbers", 3_000_000, _numbers)
+WIDE = MemoryShape(
+    "wide", f"{_TEXT_COLUMNS} columns of text", 60_000, partial(_texts, columns=_TEXT_COLUMNS, length=12)
+)
 OTHERS = (
-    Shape("narrow-left", "two columns of numbers, left join", 3_000_000, _numbers, how="left"),
-    Shape("hot", "half of the right rows have one key", 3_000_000, _numbers, hot=True),
-    Shape("long", "text of 1 kB", 150_000, partial(_texts, columns=1, length=1000)),
-    Shape("one-group", "numbers, all rows in one row group", 3_000_000, _numbers, one_group=True),
-    Shape(
+    MemoryShape("narrow-left", "two columns of numbers, left join", 3_000_000, _numbers, how="left"),
+    MemoryShape("hot", "half of the right rows have one key", 3_000_000, _numbers, hot=True),
+    MemoryShape("long", "text of 1 kB", 150_000, partial(_texts, columns=1, length=1000)),
+    MemoryShape("one-group", "numbers, all rows in one row group", 3_000_000, _numbers, one_group=True),
+    MemoryShape(
         "wide-one-group",
         f"{_TEXT_COLUMNS} columns of text, all rows in one row group",
         60_000,

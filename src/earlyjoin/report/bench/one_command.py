@@ -39,5 +39,5 @@ def measure_command(task: JoinToMeasure) -> CommandSize:
     if done.returncode != 0:
         raise EarlyJoinError(f"{task.algorithm} with {task.memory} failed: {done.stderr.strip()[-2000:]}")
     *_, summary, kilobytes = done.stdout.splitlines()
-    told = json.loads(summary)
-    return CommandSize(told["rows"], told["seconds"]["total"], int(kilobytes) * 1024)
+    summary_values = json.loads(summary)
+    return CommandSize(summary_values["rows"], summary_values["seconds"]["total"], int(kilobytes) * 1024)

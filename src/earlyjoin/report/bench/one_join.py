@@ -1,7 +1,7 @@
 """One join of two Parquet files in a process of its own: how long it takes and how far the process grows.
 
 ``python -m earlyjoin.report.bench.one_join`` reads a :class:`JoinToMeasure` as JSON from standard input and prints a
-:class:`Measured` as JSON. Kernels are compiled before anything is measured, by the same join of small tables.
+:class:`JoinMeasurement` as JSON. Kernels are compiled before anything is measured, by the same join of small tables.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class JoinToMeasure:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class JoinMeasurement:
     """What came of it."""
 
     rows: int
@@ -56,16 +56,16 @@ class Measured:
     """By how much the process was larger at its largest than before; None where the system does not tell."""
 
 
-def measure(task: JoinToMeasure) -> Measured:
+def measure(task: JoinToMeasure) -> JoinMeasurement:
     """Run a join in a new process."""
     command = [sys.executable, "-m", "earlyjoin.report.bench.one_join"]
     done = subprocess.run(command, input=json.dumps(asdict(task)), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise EarlyJoinError(f"{task.algorithm} with {task.memory} failed: {done.stderr.strip()[-2000:]}")
-    return Measured(**json.loads(done.stdout))
+    return JoinMeasurement(**json.loads(done.stdout))
 
 
-def _run(task: JoinToMeasure) -> Measured:
+def _run(task: JoinToMeasure) -> JoinMeasurement:
     with tempfile.TemporaryDirectory() as scratch:
         for small in small_joins(task, Path(scratch)):
             _perform(small)
@@ -76,7 +76,7 @@ def _run(task: JoinToMeasure) -> Measured:
     seconds = time.perf_counter() - start
     peak, memory = _status("VmHWM"), query.summary()["memory"]
     growth = peak - before if peak is not None and before is not None else None
-    return Measured(rows, seconds, memory["peak_bytes"], memory["budget_bytes"], growth)
+    return JoinMeasurement(rows, seconds, memory["peak_bytes"], memory["budget_bytes"], growth)
 
 
 def _perform(task: JoinToMeasure) -> tuple[Query, int]:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from earlyjoin.errors import InputError
 from earlyjoin.report.bench import tpch
 from earlyjoin.report.bench.measuring import TableOutcome
-from earlyjoin.report.bench.one_join import JoinToMeasure, Measured, measure
+from earlyjoin.report.bench.one_join import JoinMeasurement, JoinToMeasure, measure
 from earlyjoin.state.budget import format_bytes
 
 ALGORITHMS = ("xjoin", "hmj", "rpj", "rpj-md", "rpj-dd", "dhj", "dphj", "ehj")
@@ -50,8 +50,8 @@ class SmallMemoryBenchmark:
         memory = f"{SHARE * sum(pq.read_table(path).nbytes for path in paths) / 1e6:.1f}MB"
         expected = _count(paths, self._on)
         names = (_IN_MEMORY, *ALGORITHMS)
-        runs: dict[str, list[Measured]] = {name: [] for name in names}
-        counted: dict[str, list[Measured]] = {name: [] for name in names}
+        runs: dict[str, list[JoinMeasurement]] = {name: [] for name in names}
+        counted: dict[str, list[JoinMeasurement]] = {name: [] for name in names}
         # Beside the data: the system's temporary directory may be small.
         with tempfile.TemporaryDirectory(dir=directory) as scratch:
             sinks = ((runs, str(Path(scratch) / "joined.parquet")), (counted, None))
@@ -66,7 +66,11 @@ class SmallMemoryBenchmark:
         return self._outcome(runs, counted, memory, expected)
 
     def _outcome(
-        self, runs: dict[str, list[Measured]], counted: dict[str, list[Measured]], memory: str, expected: int
+        self,
+        runs: dict[str, list[JoinMeasurement]],
+        counted: dict[str, list[JoinMeasurement]],
+        memory: str,
+        expected: int,
     ) -> TableOutcome:
         rows, values = [], []
         for name, measured in runs.items():
@@ -90,7 +94,7 @@ class SmallMemoryBenchmark:
         return TableOutcome(self.name, title, header, rows, values, [aim])
 
 
-def _seconds(runs: list[Measured]) -> float:
+def _seconds(runs: list[JoinMeasurement]) -> float:
     return statistics.median(one.seconds for one in runs)
 
 

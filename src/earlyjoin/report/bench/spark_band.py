@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from earlyjoin.api import join
 from earlyjoin.predicates import band
-from earlyjoin.report.bench.measuring import Bar, Outcome, Timing
+from earlyjoin.report.bench.measuring import Bar, BenchResult, Timing
 from earlyjoin.spark.session import functions, missing_java, start_session
 from earlyjoin.spark.writing.observing import drain
 from earlyjoin.state.budget import format_bytes
@@ -51,7 +51,7 @@ class SparkBandBenchmark:
         """Why it cannot run here; None when it can."""
         return missing_java()
 
-    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> Outcome:
+    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> BenchResult:
         """Warm both up, then time them in turns."""
         say(f"{self.name}: preparing data at scale {scale:g}")
         rows = int(ROWS * scale)
@@ -77,7 +77,7 @@ class SparkBandBenchmark:
             _twice(session, directory, 2 * rows, say),
             _many(session, directory, int(MANY_ROWS * scale), say),
         ]
-        return Outcome(self.name, self.title, timings, (Bar("total", 1 / 50),), notes)
+        return BenchResult(self.name, self.title, timings, (Bar("total", 1 / 50),), notes)
 
 
 def _ours(tables: list[Any], eps: float) -> Timing:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from earlyjoin.api import join
 from earlyjoin.report.bench import tpch
-from earlyjoin.report.bench.measuring import Bar, Outcome, Timing
+from earlyjoin.report.bench.measuring import Bar, BenchResult, Timing
 from earlyjoin.spark.session import missing_java, start_session
 
 FIRST_ROWS = 1000
@@ -41,7 +41,7 @@ class SparkJoinBenchmark:
         """Why it cannot run here; None when it can."""
         return missing_java()
 
-    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> Outcome:
+    def run(self, directory: Path, scale: float, rounds: int, say: Callable[[str], None]) -> BenchResult:
         """Warm both up once, then time them in turns."""
         say(f"{self.name}: preparing data at scale {scale:g}")
         session = start_session(os.environ.get("EARLYJOIN_MASTER"), quiet=True)
@@ -69,7 +69,7 @@ class SparkJoinBenchmark:
         if len(counts) != 1:
             raise AssertionError(f"the engines disagree on the number of rows: {sorted(counts)}")
         first = 1 / 10 if scale <= _MOST_SHUFFLED else 1 / 15
-        return Outcome(self.name, self.title, timings, (Bar("first", first), Bar("total", 1.15)))
+        return BenchResult(self.name, self.title, timings, (Bar("first", first), Bar("total", 1.15)))
 
 
 def _open(session: Any, directory: Path, name: str, scale: float) -> Any:

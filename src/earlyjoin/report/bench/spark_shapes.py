@@ -38,7 +38,7 @@ _SPARK_HOW = {"semi": "left_semi", "anti": "left_anti"}
 
 
 @dataclass(slots=True)
-class Measured:
+class ShapeTimes:
     """What both ways took for a shape."""
 
     shape: Shape
@@ -118,13 +118,13 @@ class SparkShapesBenchmark:
         )
 
 
-def _measure(shape: Shape, tables: Tables, rounds: int, scratch: Path, say: Callable[[str], None]) -> Measured:
+def _measure(shape: Shape, tables: Tables, rounds: int, scratch: Path, say: Callable[[str], None]) -> ShapeTimes:
     left, right = shape.frames(tables)
     condition = left[shape.on[0]] == right[shape.on[1]]
     plain = left.join(right, condition, _SPARK_HOW.get(shape.how, shape.how))
     # Spark writes no two columns of one name.
     plain = plain.toDF(*(f"c{number}" for number in range(len(plain.columns))))
-    found = Measured(shape, shuffles(explained(plain)))
+    found = ShapeTimes(shape, shuffles(explained(plain)))
 
     def query() -> Any:
         return join(left, right, on=[shape.on], how=shape.how, memory=BUDGET)
@@ -192,7 +192,7 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _row(found: Measured) -> list[str]:
+def _row(found: ShapeTimes) -> list[str]:
     texts = [found.shape.what + (" *" if found.shuffles else "")]
     for theirs, ours in (("sf", "f"), ("st", "t")):
         one, other, ratio = found.median(theirs), found.median(ours), found.ratio(ours, theirs)
@@ -201,7 +201,7 @@ def _row(found: Measured) -> list[str]:
     return [*texts, f"{found.peak_mb:.0f} MB", ", ".join(found.missed)]
 
 
-def _values(found: Measured) -> dict[str, Any]:
+def _values(found: ShapeTimes) -> dict[str, Any]:
     return {
         "shape": found.shape.name,
         "shuffles": found.shuffles,

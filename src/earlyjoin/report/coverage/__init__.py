@@ -6,7 +6,7 @@ Spark engine gives from random blocks of files have runs of their own (``block_r
 """
 
 from earlyjoin.report.coverage.designs import run
-from earlyjoin.report.coverage.inputs import SCENARIOS, Inputs
+from earlyjoin.report.coverage.inputs import SCENARIOS, InputPair
 from earlyjoin.report.coverage.table import Coverage, coverage, markdown
 
-__all__ = ["SCENARIOS", "Coverage", "Inputs", "coverage", "markdown", "run"]
+__all__ = ["SCENARIOS", "Coverage", "InputPair", "coverage", "markdown", "run"]

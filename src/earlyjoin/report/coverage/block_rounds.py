@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.estimation import Estimate
 from earlyjoin.report.coverage.inputs import Ints
-from earlyjoin.report.coverage.layouts import JOINS, ORDERS, Layout, Shape, Tables
+from earlyjoin.report.coverage.layouts import JOINS, ORDERS, FileJoin, FileLayout, FileTables
 from earlyjoin.spark.early.estimating import estimate_of
 from earlyjoin.spark.early.key_evidence import KeyEvidence
 
@@ -24,13 +24,13 @@ FIRST_SEED = 50_000
 """The rule was chosen on other seeds, and on some of these layouts."""
 TABLES_FOR = 10
 """Draws of blocks from one pair of tables."""
-LAYOUTS = (Layout((8, 16), (4, 16)), Layout((30, 30), (3, 13)), Layout((200, 200), (1, 4)))
+LAYOUTS = (FileLayout((8, 16), (4, 16)), FileLayout((30, 30), (3, 13)), FileLayout((200, 200), (1, 4)))
 OTHER_LAYOUTS = (
-    Layout((1, 2), (100, 200)),
-    Layout((8, 8), (1, 1)),
-    Layout((8, 8), (64, 256)),
-    Layout((16, 16), (1, 2)),
-    Layout((30, 200), (4, 2)),
+    FileLayout((1, 2), (100, 200)),
+    FileLayout((8, 8), (1, 1)),
+    FileLayout((8, 8), (64, 256)),
+    FileLayout((16, 16), (1, 2)),
+    FileLayout((30, 200), (4, 2)),
 )
 """Tried with references alone."""
 USUAL_ORDERS = ("shuffled", "sorted", "clustered")
@@ -40,7 +40,7 @@ USUAL_ORDERS = ("shuffled", "sorted", "clustered")
 class Answer:
     """What was told at one moment."""
 
-    shape: Shape
+    shape: FileJoin
     blocks: int
     """Drawn of a side."""
     truth: int
@@ -63,14 +63,14 @@ class Answer:
         return (self.estimate.high - self.estimate.low) / self.truth if self.estimate is not None else np.inf
 
 
-def shapes() -> list[Shape]:
+def shapes() -> list[FileJoin]:
     """Every join in three orders and layouts; references in every order and layout."""
     found = [
-        Shape(join, order, layout, rows_of(join)) for layout in LAYOUTS for join in JOINS for order in USUAL_ORDERS
+        FileJoin(join, order, layout, rows_of(join)) for layout in LAYOUTS for join in JOINS for order in USUAL_ORDERS
     ]
     others = [order for order in ORDERS if order not in USUAL_ORDERS]
-    found += [Shape("references", order, layout) for layout in LAYOUTS for order in others]
-    found += [Shape("references", order, layout) for layout in OTHER_LAYOUTS for order in ORDERS]
+    found += [FileJoin("references", order, layout) for layout in LAYOUTS for order in others]
+    found += [FileJoin("references", order, layout) for layout in OTHER_LAYOUTS for order in ORDERS]
     return found
 
 
@@ -79,9 +79,9 @@ def rows_of(join: str) -> int:
     return 40_000 if join in {"many to many", "skewed", "hot key"} else 120_000
 
 
-def answers(shape: Shape, seeds: Iterable[int], moments: Sequence[int] = MOMENTS) -> Iterator[Answer]:
+def answers(shape: FileJoin, seeds: Iterable[int], moments: Sequence[int] = MOMENTS) -> Iterator[Answer]:
     """What is told about tables of this shape at every moment."""
-    tables: dict[int, tuple[Tables, int]] = {}
+    tables: dict[int, tuple[FileTables, int]] = {}
     for seed in seeds:
         if seed // TABLES_FOR not in tables:
             made = shape.drawn(seed // TABLES_FOR)
@@ -90,7 +90,7 @@ def answers(shape: Shape, seeds: Iterable[int], moments: Sequence[int] = MOMENTS
         yield from _of_draw(shape, table, truth, seed, moments)
 
 
-def _of_draw(shape: Shape, tables: Tables, truth: int, seed: int, moments: Sequence[int]) -> Iterator[Answer]:
+def _of_draw(shape: FileJoin, tables: FileTables, truth: int, seed: int, moments: Sequence[int]) -> Iterator[Answer]:
     blocks = shape.layout.blocks
     orders = [np.random.default_rng([seed, side]).permutation(blocks[side])[: max(moments)] for side in (0, 1)]
     (left, in_left), (right, in_right) = (side.rows(order) for side, order in zip(tables.sides, orders, strict=True))
@@ -130,7 +130,7 @@ def _counted(keys: Ints, block: Ints, blocks: int) -> tuple[Ints, Ints, Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnswerGroup:
     """Answers that have something in common."""
 
     name: str
@@ -148,7 +148,7 @@ class Line:
         return self.held / self.given if self.given else 1.0
 
 
-def lines(told: Iterable[Answer], name: Callable[[Answer], str]) -> list[Line]:
+def lines(told: Iterable[Answer], name: Callable[[Answer], str]) -> list[AnswerGroup]:
     """One line for each name."""
     groups: dict[str, list[Answer]] = {}
     for answer in told:
@@ -158,7 +158,7 @@ def lines(told: Iterable[Answer], name: Callable[[Answer], str]) -> list[Line]:
     for group, members in groups.items():
         given = [answer for answer in members if answer.estimate is not None]
         width = float(np.median([answer.width for answer in given])) if given else np.nan
-        made.append(Line(group, len(members), len(given), sum(answer.holds for answer in given), width))
+        made.append(AnswerGroup(group, len(members), len(given), sum(answer.holds for answer in given), width))
     return made
 
 
@@ -177,7 +177,7 @@ def report(runs: int, seed: int = FIRST_SEED) -> str:
     return "\n\n".join([*text, table("the worst of those given in a tenth of the runs or more", worst)])
 
 
-def table(title: str, made: Sequence[Line]) -> str:
+def table(title: str, made: Sequence[AnswerGroup]) -> str:
     """Markdown."""
     rows = [f"| {title} | intervals given | of these hold | median width |", "|---|--:|--:|--:|"]
     for line in made:

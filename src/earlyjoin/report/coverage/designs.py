@@ -24,14 +24,14 @@ from earlyjoin.algorithms.estimation import (
     OrderCheck,
     TwoSided,
 )
-from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate
+from earlyjoin.algorithms.estimation.joined_blocks import LoadEstimate
 from earlyjoin.algorithms.estimation.rates import RateCheck
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH, Measure, RowMoments, Totals
 from earlyjoin.algorithms.merge_join.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.planning import make_plan
 from earlyjoin.algorithms.protocol import Context, Matches
 from earlyjoin.predicates import band
-from earlyjoin.report.coverage.inputs import LEFT_ROWS, RIGHT_ROWS, Drawn, Floats, Inputs, Ints
+from earlyjoin.report.coverage.inputs import LEFT_ROWS, RIGHT_ROWS, DrawnInputs, Floats, InputPair, Ints
 from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.disk.spill import SpillDirectory
 
@@ -48,7 +48,7 @@ _FOLLOWED = 16384
 
 
 @dataclass(slots=True)
-class Run:
+class SeededRun:
     """What one seeded run said: for each estimator, aggregate and checked block, the estimate."""
 
     truth: dict[str, float]
@@ -60,7 +60,7 @@ class Run:
 _Answer = tuple[int, dict[Asked, Estimate | None], bool]
 
 
-def run(inputs: Inputs, design: Design, seed: int) -> Run:
+def run(inputs: InputPair, design: Design, seed: int) -> SeededRun:
     """Join the inputs of one seed block by block."""
     drawn = inputs.drawn(seed)
     ways = {"ripple": _ripple, "diagonal": _diagonal, "pmj": _pmj}
@@ -69,13 +69,13 @@ def run(inputs: Inputs, design: Design, seed: int) -> Run:
     for block, found, alarm in ways[design](drawn):
         alarms += alarm
         estimates.update({(*asked, block): one for asked, one in found.items() if one is not None})
-    return Run(drawn.truth(), estimates, alarms)
+    return SeededRun(drawn.truth(), estimates, alarms)
 
 
 class _Held:
     """Rows of one side by key: how many, the sum of their values and of the squares of these."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: InputPair) -> None:
         self._inputs = inputs
         self.sums = [np.zeros(inputs.domain) for _ in range(3)]
 
@@ -104,7 +104,7 @@ def _asked(name: str, estimators: list[TwoSided]) -> dict[Asked, Estimate | None
     return found
 
 
-def _ripple(drawn: Drawn) -> Iterator[_Answer]:
+def _ripple(drawn: DrawnInputs) -> Iterator[_Answer]:
     honest, rates = [TwoSided(_TOTAL, aggregate=kind) for kind in _KINDS], RateCheck()
     orders = [OrderCheck(), OrderCheck()]
     held = [_Held(drawn.inputs), _Held(drawn.inputs)]
@@ -124,7 +124,7 @@ def _ripple(drawn: Drawn) -> Iterator[_Answer]:
             yield number + 1, _asked("two-sided", honest), alarm
 
 
-def _diagonal(drawn: Drawn) -> Iterator[_Answer]:
+def _diagonal(drawn: DrawnInputs) -> Iterator[_Answer]:
     honest = [TwoSided(_TOTAL, aggregate=kind) for kind in _KINDS]
     between = [BetweenBlocks(_TOTAL, aggregate=kind) for kind in _KINDS]
     parts = zip(*(np.array_split(side, BLOCKS) for side in (*drawn.keys, drawn.values)), strict=True)
@@ -159,7 +159,7 @@ class _Forgetting(ProgressiveMergeJoin):
         self.context.counters.flushes += 1
 
 
-def _pmj(drawn: Drawn) -> Iterator[_Answer]:
+def _pmj(drawn: DrawnInputs) -> Iterator[_Answer]:
     """What ``q.estimate`` and ``q.estimates`` see, without a query around it."""
     left = pa.table({"k": drawn.keys[0], "v": drawn.values})
     right = pa.table({"k": drawn.keys[1]})
@@ -169,7 +169,7 @@ def _pmj(drawn: Drawn) -> Iterator[_Answer]:
     def measuring(step: Matches) -> list[Measure]:
         return [EVERY_MATCH, expressions.aggregates[0].measure(expressions.values(step)[0])]
 
-    listener = BlockEstimate(_KINDS, measuring, _FOLLOWED)
+    listener = LoadEstimate(_KINDS, measuring, _FOLLOWED)
     with tempfile.TemporaryDirectory() as directory:
         memory = MemoryLimit(rows=-(-(LEFT_ROWS + RIGHT_ROWS) // BLOCKS))
         context = Context(budget=Budget(memory), spill=SpillDirectory(directory))

@@ -15,7 +15,7 @@ LEFT_ROWS, RIGHT_ROWS = 20_000, 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class InputPair:
     """A pair of inputs: how their keys are drawn, and how far apart keys may be to match."""
 
     name: str
@@ -23,13 +23,13 @@ class Inputs:
     domain: int
     eps: int = 0
 
-    def drawn(self, seed: int) -> Drawn:
+    def drawn(self, seed: int) -> DrawnInputs:
         """Keys, values and their random order by one seed."""
         random = np.random.default_rng(seed)
         left, right = (random.permutation(side) for side in self.draw(random))
         # Values differ from row to row and grow with the key: so they have to do with the number of matches.
         values = random.lognormal(0, 0.5, len(left)) * (1 + left / self.domain)
-        return Drawn(self, (left, right), values)
+        return DrawnInputs(self, (left, right), values)
 
     def near(self, by_key: Ints | Floats) -> Floats:
         """For each key, the sum over all keys that match it."""
@@ -43,10 +43,10 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnInputs:
     """The two inputs of one run, in the order in which they arrive."""
 
-    inputs: Inputs
+    inputs: InputPair
     keys: tuple[Ints, Ints]
     values: Floats
     """Of the left rows."""
@@ -87,8 +87,8 @@ def _sparse(random: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 SCENARIOS = (
-    Inputs("uniform", _uniform, 2_000),
-    Inputs("Zipf(1)", _zipf, 2_000),
-    Inputs("correlated", _correlated, 20_000, eps=5),
-    Inputs("sparse", _sparse, 40_000),
+    InputPair("uniform", _uniform, 2_000),
+    InputPair("Zipf(1)", _zipf, 2_000),
+    InputPair("correlated", _correlated, 20_000, eps=5),
+    InputPair("sparse", _sparse, 40_000),
 )

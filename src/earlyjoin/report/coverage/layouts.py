@@ -20,7 +20,7 @@ Order = Callable[[Random, Ints, float], Ints]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """Files of both sides, and slots of a file: a block is a slot of a file."""
 
     files: tuple[int, int]
@@ -37,19 +37,19 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FileJoin:
     """A join of two tables in files."""
 
     join: str
     order: str
-    layout: Layout
+    layout: FileLayout
     rows: int = 120_000
     """Of the larger side, about."""
 
     def __str__(self) -> str:
         return f"{self.join}, {self.order}, {self.layout}"
 
-    def drawn(self, seed: int) -> Tables:
+    def drawn(self, seed: int) -> FileTables:
         """Two tables by one seed."""
         random = np.random.default_rng([seed, 7])
         keys = JOINS[self.join](random, self.rows)
@@ -60,7 +60,7 @@ class Shape:
             block = np.arange(len(laid)) * files // len(laid) * slots + random.integers(0, slots, len(laid))
             by_block = np.argsort(block, kind="stable")
             sides.append(Side(laid[by_block], np.searchsorted(block[by_block], np.arange(files * slots + 1))))
-        return Tables(self.layout, (sides[0], sides[1]))
+        return FileTables(self.layout, (sides[0], sides[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,10 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class FileTables:
     """Two tables in files."""
 
-    layout: Layout
+    layout: FileLayout
     sides: tuple[Side, Side]
 
     def truth(self) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlyjoin.report.coverage.designs import CHECKED, Design, Run, run
-from earlyjoin.report.coverage.inputs import SCENARIOS, Inputs
+from earlyjoin.report.coverage.designs import CHECKED, Design, SeededRun, run
+from earlyjoin.report.coverage.inputs import SCENARIOS, InputPair
 
 FIRST_SEED = 10_000
 """The allowance of the honest interval was chosen on seeds 0 to 499; the table is made with others."""
@@ -43,7 +43,7 @@ class Coverage:
 def coverage(
     runs: int = 500,
     *,
-    scenarios: Sequence[Inputs] = SCENARIOS,
+    scenarios: Sequence[InputPair] = SCENARIOS,
     designs: Sequence[Design] = DESIGNS,
     seed: int = FIRST_SEED,
 ) -> list[Coverage]:
@@ -58,7 +58,7 @@ def coverage(
     return lines
 
 
-def _line(inputs: str, design: str, aggregate: str, name: str, block: int, made: list[Run]) -> Coverage:
+def _line(inputs: str, design: str, aggregate: str, name: str, block: int, made: list[SeededRun]) -> Coverage:
     key = (name, aggregate, block)
     found = [(one.estimates[key], one.truth[aggregate]) for one in made if key in one.estimates]
     covered = [estimate.low <= truth <= estimate.high for estimate, truth in found]

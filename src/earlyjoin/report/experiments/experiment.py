@@ -45,7 +45,7 @@ class Figure:
 
 
 @dataclass(slots=True)
-class Outcome:
+class Findings:
     """What an experiment found."""
 
     panels: list[Panel] = field(default_factory=list)
@@ -68,6 +68,6 @@ class Experiment:
     name: str
     title: str
     paper: str
-    run: Callable[[float, int], Outcome]
+    run: Callable[[float, int], Findings]
     """Takes the scale and a seed."""
     default_scale: float = 1.0

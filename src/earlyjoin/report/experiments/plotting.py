@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from earlyjoin.errors import InputError
-from earlyjoin.report.experiments.experiment import Experiment, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Experiment, Findings, Panel
 
 _COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#8d6a9f", "#2e4057")
 _STYLES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1)), (0, (5, 1)))
@@ -15,7 +15,7 @@ _ACROSS = 3
 """Most diagrams side by side; four make a square."""
 
 
-def plot(experiment: Experiment, outcome: Outcome, path: str | os.PathLike[str]) -> None:
+def plot(experiment: Experiment, outcome: Findings, path: str | os.PathLike[str]) -> None:
     """Draw all panels into a file; its extension (.png, .svg, .pdf) tells the format."""
     try:
         import matplotlib as mpl

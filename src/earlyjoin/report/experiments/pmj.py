@@ -13,7 +13,7 @@ import pyarrow as pa
 from earlyjoin.predicates import equal, intersects, near
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.report.experiments import pmj_data
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Findings, Panel
 from earlyjoin.report.experiments.tracing import Trace, trace
 from earlyjoin.state.budget import MIN_ROWS, MemoryLimit
 
@@ -47,7 +47,7 @@ def _ios(runs: dict[str, Trace], tuples_a_page: int) -> list[Figure]:
     ]
 
 
-def _fig6(scale: float, seed: int) -> Outcome:
+def _fig6(scale: float, seed: int) -> Findings:
     rows = int(2_000_000 * scale)
     left, right = pmj_data.uniform_integers(rows, seed)
     runs = _compare(equal("k"), left, right, 0.10)
@@ -62,20 +62,22 @@ def _fig6(scale: float, seed: int) -> Outcome:
         ),
         Figure("page I/Os before the first result, strict", "more than 11000", first["smj"], first["smj"] / 11000),
     ]
-    return Outcome([_over_io(runs, _INTEGER, f"{rows:,} integers a side, memory 10 %")], figures + _ios(runs, _INTEGER))
+    return Findings(
+        [_over_io(runs, _INTEGER, f"{rows:,} integers a side, memory 10 %")], figures + _ios(runs, _INTEGER)
+    )
 
 
-def _fig7(scale: float, seed: int) -> Outcome:
+def _fig7(scale: float, seed: int) -> Findings:
     left, right, origin = pmj_data.rectangles(scale, seed)
     runs = _compare(intersects(("xmin", "ymin", "xmax", "ymax")), left, right, 0.10)
     start = runs["smj-semi"].when(1).tuple_ios
     before = max(moment.results for moment in runs["pmj"].moments if moment.tuple_ios <= start)
     figures = [Figure("PMJ's results when semi-strict SMJ has its first", "more than 8000", before)]
     panel = _over_io(runs, _RECTANGLE, f"rectangles: {origin}, memory 10 %")
-    return Outcome([panel], figures + _ios(runs, _RECTANGLE), [f"{runs['pmj'].last.results:,} results in all"])
+    return Findings([panel], figures + _ios(runs, _RECTANGLE), [f"{runs['pmj'].last.results:,} results in all"])
 
 
-def _similarity(scale: float, seed: int, *, shuffled: bool) -> Outcome:
+def _similarity(scale: float, seed: int, *, shuffled: bool) -> Findings:
     left, right, origin = pmj_data.vectors(scale, seed, shuffled=shuffled)
     condition = near([f"d{i}" for i in range(16)], eps=_EPS)
     runs = _compare(condition, left, right, 0.10)
@@ -85,10 +87,10 @@ def _similarity(scale: float, seed: int, *, shuffled: bool) -> Outcome:
     share = before / runs["pmj"].last.results
     figures = [Figure("share of the results before semi-strict SMJ has its first", paper, share)]
     order = "random order" if shuffled else "clustered order"
-    return Outcome([_over_io(runs, _VECTOR, f"16 dimensions: {origin}, {order}")], figures + _ios(runs, _VECTOR))
+    return Findings([_over_io(runs, _VECTOR, f"16 dimensions: {origin}, {order}")], figures + _ios(runs, _VECTOR))
 
 
-def _fig10(scale: float, seed: int) -> Outcome:
+def _fig10(scale: float, seed: int) -> Findings:
     left, right, origin = pmj_data.rectangles(scale, seed)
     condition = intersects(("xmin", "ymin", "xmax", "ymax"))
     fractions = (0.02, 0.04, 0.06, 0.10, 0.20)
@@ -112,7 +114,7 @@ def _fig10(scale: float, seed: int) -> Outcome:
         Figure(f"times less work than semi-strict SMJ at {100 * fraction:g} % memory", paper, ratio)
         for fraction, ratio, paper in zip(fractions, earlier, ("100", "100", "10", "10", "10"), strict=True)
     ]
-    return Outcome([panel], figures)
+    return Findings([panel], figures)
 
 
 EXPERIMENTS = (

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms.estimation import Aggregate, Estimate, Estimator, IndependentPairs
-from earlyjoin.algorithms.estimation.joined_blocks import BlockEstimate
+from earlyjoin.algorithms.estimation.joined_blocks import LoadEstimate
 from earlyjoin.algorithms.estimation.tally import EVERY_MATCH
 from earlyjoin.algorithms.merge_join.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.planning import make_plan
@@ -22,7 +22,7 @@ from earlyjoin.algorithms.protocol import Context
 from earlyjoin.predicates import near
 from earlyjoin.predicates.conjunction import Condition
 from earlyjoin.report.experiments import pmj_data
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Findings, Panel
 from earlyjoin.report.experiments.tracing import trace
 from earlyjoin.state.budget import MIN_ROWS, Budget, MemoryLimit
 from earlyjoin.state.disk.spill import SpillDirectory
@@ -42,7 +42,7 @@ class _Course:
     results: list[int] = field(default_factory=list)
     estimates: dict[str, list[Estimate]] = field(default_factory=lambda: {"honest": [], "paper": []})
 
-    def note(self, listener: BlockEstimate, total: tuple[int, int], results: int) -> None:
+    def note(self, listener: LoadEstimate, total: tuple[int, int], results: int) -> None:
         joined = listener.joined(0, total)
         asked: dict[str, Estimator] = {"honest": joined, "paper": IndependentPairs.of(joined)}
         found = {name: estimator.get() for name, estimator in asked.items()}
@@ -56,7 +56,7 @@ class _Course:
 def _run_creation(condition: Condition, left: pa.Table, right: pa.Table, memory: MemoryLimit) -> _Course:
     """Read both inputs in turns; the merges that follow change no estimate."""
     plan, total, course = make_plan(condition, left.schema, right.schema), (len(left), len(right)), _Course()
-    listener = BlockEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], _FOLLOWED)
+    listener = LoadEstimate([Aggregate.COUNT], lambda _: [EVERY_MATCH], _FOLLOWED)
     with tempfile.TemporaryDirectory() as directory:
         context = Context(budget=Budget(memory), spill=SpillDirectory(directory))
         operator = ProgressiveMergeJoin(plan, context)
@@ -89,7 +89,7 @@ def _panel(name: str, title: str, course: _Course, truth: int) -> Panel:
     return Panel(title, "blocks read", "results", curves, band=band, most_y=1.05 * max(most, truth))
 
 
-def _fig11(scale: float, seed: int) -> Outcome:
+def _fig11(scale: float, seed: int) -> Findings:
     left, right, origin = pmj_data.vectors(scale, seed, shuffled=True)
     condition = near([f"d{i}" for i in range(16)], eps=_EPS)
     rows = len(left) + len(right)
@@ -111,7 +111,7 @@ def _fig11(scale: float, seed: int) -> Outcome:
         _panel("paper", f"the paper's interval (Theorem 3): {origin}", course, truth),
     ]
     notes = [f"{len(left):,} and {len(right):,} points, {truth:,} results, {len(course.results)} blocks"]
-    return Outcome(panels, figures[:3] + figures[4:], notes)
+    return Findings(panels, figures[:3] + figures[4:], notes)
 
 
 EXPERIMENTS = (Experiment("pmj-fig11", "Estimated size of a similarity join", "PMJ, figure 11", _fig11),)

@@ -23,7 +23,7 @@ from earlyjoin.state.disk.spill import SpillDirectory
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ResultMoment:
     """What had been done when so many results were there."""
 
     rows_read: int
@@ -37,14 +37,14 @@ class Trace:
     """One run of one algorithm."""
 
     algorithm: str
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[ResultMoment] = field(default_factory=list)
 
     @property
-    def last(self) -> Moment:
+    def last(self) -> ResultMoment:
         """The end of the run."""
         return self.moments[-1]
 
-    def when(self, results: int) -> Moment:
+    def when(self, results: int) -> ResultMoment:
         """The first moment with so many results."""
         found = next((moment for moment in self.moments if moment.results >= results), None)
         if found is None:
@@ -103,7 +103,7 @@ def _steps(operator: Operator, plan: Plan, tables: list[pa.Table], batch_rows: i
 
 def _note(run: Trace, context: Context) -> None:
     counters = context.counters
-    moment = Moment(
+    moment = ResultMoment(
         sum(counters.rows_in), counters.tuples_written + counters.tuples_read, counters.comparisons, counters.rows_out
     )
     if not run.moments or run.moments[-1] != moment:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.report.fuzz.columns import PAYLOAD, TEXT_FORM_FAMILIES, Rng, codes, key_column, payload_column
-from earlyjoin.report.fuzz.conditions import Drawn, draw_condition
+from earlyjoin.report.fuzz.conditions import DrawnCondition, draw_condition
 from earlyjoin.report.fuzz.settings import Settings, draw_settings
 
 FORMS: dict[str, float] = {
@@ -51,7 +51,7 @@ class Case:
     tables: tuple[pa.Table, pa.Table]
     """With the columns ``lid`` and ``rid``, which number the rows."""
     forms: tuple[str, str]
-    condition: Drawn
+    condition: DrawnCondition
     settings: Settings
     cross: bool = False
 
@@ -76,7 +76,7 @@ def draw(seed: int) -> Case:
     forms = tuple(str(form) for form in rng.choice(list(FORMS), 2, p=list(FORMS.values())))
     plain = any(form in TEXT_FORMS for form in forms)
     cross = bool(rng.random() < 0.03)
-    condition = Drawn() if cross else draw_condition(rng, plain=plain)
+    condition = DrawnCondition() if cross else draw_condition(rng, plain=plain)
     settings = draw_settings(
         rng,
         hashable=condition.equality,
@@ -91,7 +91,9 @@ def draw(seed: int) -> Case:
     return Case(seed, tables, (forms[0], forms[1]), condition, settings, cross)
 
 
-def _tables(rng: Rng, condition: Drawn, *, plain: bool, settings: Settings, cross: bool) -> tuple[pa.Table, pa.Table]:
+def _tables(
+    rng: Rng, condition: DrawnCondition, *, plain: bool, settings: Settings, cross: bool
+) -> tuple[pa.Table, pa.Table]:
     odd = bool(not plain and rng.random() < 0.3)
     rows = [_row_count(rng, settings) for _ in range(2)]
     if cross:
@@ -106,7 +108,7 @@ def _tables(rng: Rng, condition: Drawn, *, plain: bool, settings: Settings, cros
     return _bounded(left, right, condition) if condition.equality else (left, right)
 
 
-def _bounded(left: pa.Table, right: pa.Table, condition: Drawn) -> tuple[pa.Table, pa.Table]:
+def _bounded(left: pa.Table, right: pa.Table, condition: DrawnCondition) -> tuple[pa.Table, pa.Table]:
     """The first rows of both, so many that the result is not too large."""
     while (rows := _most_matches(left, right, condition)) * (left.num_columns + right.num_columns) > _MOST_RESULT_CELLS:
         part = max(0.1, (_MOST_RESULT_CELLS / (rows * (left.num_columns + right.num_columns))) ** 0.5)
@@ -114,7 +116,7 @@ def _bounded(left: pa.Table, right: pa.Table, condition: Drawn) -> tuple[pa.Tabl
     return left, right
 
 
-def _most_matches(left: pa.Table, right: pa.Table, condition: Drawn) -> int:
+def _most_matches(left: pa.Table, right: pa.Table, condition: DrawnCondition) -> int:
     """Matches of the equality at most: those that there are if the most frequent values of both sides are the same."""
     most: int = left.num_rows * right.num_rows
     for name, other in condition.equal:
@@ -142,7 +144,9 @@ def _row_count(rng: Rng, settings: Settings) -> int:
     return 50_000
 
 
-def _table(rng: Rng, side: int, rows: int, condition: Drawn, distinct: int, *, plain: bool, odd: bool) -> pa.Table:
+def _table(
+    rng: Rng, side: int, rows: int, condition: DrawnCondition, distinct: int, *, plain: bool, odd: bool
+) -> pa.Table:
     letter = "lr"[side]
     width = _width(rng)
     if rows * (width + len(condition.keys)) > _MOST_CELLS:

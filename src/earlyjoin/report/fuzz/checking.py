@@ -14,14 +14,14 @@ from earlyjoin.algorithms import registry
 from earlyjoin.errors import BudgetExceeded, EarlyJoinError, InputError
 from earlyjoin.report.fuzz.cases import Case
 from earlyjoin.report.fuzz.oracle import NO_ROW, Pairs, expected_pairs, ordered
-from earlyjoin.report.fuzz.running import Outcome, names_a_file
+from earlyjoin.report.fuzz.running import CaseOutcome, names_a_file
 from earlyjoin.report.fuzz.settings import HARMFUL
 
 _MOST_CHECKED_CELLS = 200_000
 _SHOWN = 3
 
 
-class Kind(StrEnum):
+class Ending(StrEnum):
     """How a case ended."""
 
     RIGHT = "right"
@@ -38,18 +38,18 @@ class Kind(StrEnum):
     @property
     def failed(self) -> bool:
         """Is it a finding?"""
-        return self not in (Kind.RIGHT, Kind.NOTICED, Kind.REFUSED)
+        return self not in (Ending.RIGHT, Ending.NOTICED, Ending.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The kind, and what exactly was seen."""
 
-    kind: Kind
+    kind: Ending
     detail: str = ""
 
 
-def judge(case: Case, outcome: Outcome) -> Verdict:
+def judge(case: Case, outcome: CaseOutcome) -> Verdict:
     """The first thing that is wrong, or that all is right."""
     verdict = _judge_error(case, outcome, outcome.error) if outcome.error is not None else _judge_rows(case, outcome)
     if verdict.kind.failed:
@@ -57,23 +57,23 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
     return _judge_host(outcome) or verdict
 
 
-def _judge_error(case: Case, outcome: Outcome, error: BaseException) -> Verdict:
-    told = f"{type(error).__name__}: {error}"
+def _judge_error(case: Case, outcome: CaseOutcome, error: BaseException) -> Verdict:
+    message = f"{type(error).__name__}: {error}"
     if not isinstance(error, EarlyJoinError):
-        return Verdict(Kind.ERROR, told)
+        return Verdict(Ending.ERROR, message)
     if outcome.happened and case.settings.event in HARMFUL and names_a_file(error):
-        return _part_is_right(case, outcome) or Verdict(Kind.NOTICED, told)
+        return _part_is_right(case, outcome) or Verdict(Ending.NOTICED, message)
     if not isinstance(error, InputError | BudgetExceeded):
-        return Verdict(Kind.ERROR, told)
+        return Verdict(Ending.ERROR, message)
     if outcome.rows == 0 or (isinstance(error, BudgetExceeded) and not _spills(case)):
-        return Verdict(Kind.REFUSED, told)
-    return Verdict(Kind.LATE, told)
+        return Verdict(Ending.REFUSED, message)
+    return Verdict(Ending.LATE, message)
 
 
-def _part_is_right(case: Case, outcome: Outcome) -> Verdict | None:
+def _part_is_right(case: Case, outcome: CaseOutcome) -> Verdict | None:
     """Rows that came out before the error must be right ones."""
     wrong = _differences(case, outcome, part=True)
-    return Verdict(Kind.WRONG, f"before the error: {wrong}") if wrong else None
+    return Verdict(Ending.WRONG, f"before the error: {wrong}") if wrong else None
 
 
 def _spills(case: Case) -> bool:
@@ -81,25 +81,25 @@ def _spills(case: Case) -> bool:
     return name == "auto" or registry.get(name).description.spills
 
 
-def _judge_rows(case: Case, outcome: Outcome) -> Verdict:
+def _judge_rows(case: Case, outcome: CaseOutcome) -> Verdict:
     wrong = _differences(case, outcome, part=outcome.ended_early)
-    return Verdict(Kind.WRONG, wrong) if wrong else Verdict(Kind.RIGHT)
+    return Verdict(Ending.WRONG, wrong) if wrong else Verdict(Ending.RIGHT)
 
 
-def _judge_host(outcome: Outcome) -> Verdict | None:
+def _judge_host(outcome: CaseOutcome) -> Verdict | None:
     for peak in outcome.peaks:
         for unit in ("bytes", "rows"):
             limits = [getattr(limit, unit) for limit in outcome.limits if getattr(limit, unit) is not None]
             if limits and peak.get(f"peak_{unit}", 0) > max(limits):
-                return Verdict(Kind.OVER, f"{peak[f'peak_{unit}']:,} {unit} of {max(limits):,}")
+                return Verdict(Ending.OVER, f"{peak[f'peak_{unit}']:,} {unit} of {max(limits):,}")
     if outcome.left_files:
-        return Verdict(Kind.LEFTOVER, f"files {', '.join(outcome.left_files[:_SHOWN])}")
+        return Verdict(Ending.LEFTOVER, f"files {', '.join(outcome.left_files[:_SHOWN])}")
     if outcome.left_threads:
-        return Verdict(Kind.LEFTOVER, f"threads {', '.join(outcome.left_threads)}")
+        return Verdict(Ending.LEFTOVER, f"threads {', '.join(outcome.left_threads)}")
     return None
 
 
-def _differences(case: Case, outcome: Outcome, *, part: bool) -> str:
+def _differences(case: Case, outcome: CaseOutcome, *, part: bool) -> str:
     """What is wrong with the rows, or nothing; ``part`` allows rows to be missing."""
     found = _row_numbers(case, outcome.batches)
     wanted = expected_pairs(case)
@@ -136,7 +136,7 @@ def _bag_difference(one: Pairs, other: Pairs) -> Pairs:
     return np.repeat(both, np.maximum(ones - others, 0), axis=0)
 
 
-def _wrong_values(case: Case, outcome: Outcome) -> str:
+def _wrong_values(case: Case, outcome: CaseOutcome) -> str:
     """The first value that is not the one of its row; of large results as many rows as there is patience for."""
     cells = 0
     texts = [_Texts(given.table) for given in outcome.inputs]

@@ -22,7 +22,7 @@ _NANOSECONDS = {"date": 86_400 * 10**9, "timestamp": 3600 * 10**9, "instant": 36
 
 
 @dataclass(slots=True)
-class Drawn:
+class DrawnCondition:
     """A condition in both languages, and the key columns that it compares."""
 
     keys: list[tuple[str, str, pa.DataType, pa.DataType, bool]] = field(default_factory=list)
@@ -85,9 +85,9 @@ def _too_wide(*types: pa.DataType) -> bool:
     return wide or (any(unsigned) and not all(unsigned) and not any(pt.is_floating(type_) for type_ in types))
 
 
-def draw_condition(rng: Rng, *, plain: bool) -> Drawn:
+def draw_condition(rng: Rng, *, plain: bool) -> DrawnCondition:
     """An equality most of the time, then one to three more parts."""
-    drawn = Drawn(plain=plain)
+    drawn = DrawnCondition(plain=plain)
     first = rng.choice(list(_PARTS), p=[0.45, 0.15, 0.1, 0.03, 0.08, 0.06, 0.07, 0.06])
     _PARTS[str(first)](drawn, rng)
     for _ in range(int(rng.choice([0, 1, 2], p=[0.7, 0.25, 0.05]))):
@@ -95,7 +95,7 @@ def draw_condition(rng: Rng, *, plain: bool) -> Drawn:
     return drawn
 
 
-def _equality(drawn: Drawn, rng: Rng) -> None:
+def _equality(drawn: DrawnCondition, rng: Rng) -> None:
     columns = int(rng.choice([1, 2, 3], p=[0.7, 0.2, 0.1]))
     safe = rng.random() < 0.15
     pairs = [drawn.key(rng)[:2] for _ in range(columns)]
@@ -115,7 +115,7 @@ def _equality(drawn: Drawn, rng: Rng) -> None:
     drawn.parts.append(ej.equal(list(lefts), list(rights), null_safe=safe))
 
 
-def _band(drawn: Drawn, rng: Rng) -> None:
+def _band(drawn: DrawnCondition, rng: Rng) -> None:
     left, right, family = drawn.key(rng, MEASURED, measured=True)
     number = int(rng.integers(0, 4))
     if family in ("integer", "decimal"):
@@ -142,20 +142,20 @@ _COMPARISONS: dict[str, Callable[[str, str], Any]] = {
 }
 
 
-def _inequality(drawn: Drawn, rng: Rng) -> None:
+def _inequality(drawn: DrawnCondition, rng: Rng) -> None:
     left, right, _ = drawn.key(rng)
     sign = str(rng.choice(list(_COMPARISONS)))
     drawn.parts.append(_COMPARISONS[sign](left, right))
     drawn.sql.append(f"l.{left} {sign} r.{right}")
 
 
-def _difference(drawn: Drawn, rng: Rng) -> None:
+def _difference(drawn: DrawnCondition, rng: Rng) -> None:
     left, right, _ = drawn.key(rng)
     drawn.parts.append(ej.not_equal(left, right))
     drawn.sql.append(f"l.{left} <> r.{right}")
 
 
-def _overlap(drawn: Drawn, rng: Rng) -> None:
+def _overlap(drawn: DrawnCondition, rng: Rng) -> None:
     starts = drawn.key(rng, ("integer", "float", "date", "timestamp", "duration"), measured=True)[:2]
     ends = drawn.alike(drawn.keys[-1][2:4], behind=True)
     closed = bool(rng.random() < 0.6)
@@ -171,7 +171,7 @@ def _meeting(starts: tuple[str, str], ends: tuple[str, str], sign: str) -> str:
     return " AND ".join(proper + real + meet)
 
 
-def _rectangles(drawn: Drawn, rng: Rng) -> None:
+def _rectangles(drawn: DrawnCondition, rng: Rng) -> None:
     corners, sql = [], []
     for _ in range(2):
         starts = drawn.key(rng, ("integer", "float"), measured=True)[:2]
@@ -183,7 +183,7 @@ def _rectangles(drawn: Drawn, rng: Rng) -> None:
     drawn.sql.append(" AND ".join(sql))
 
 
-def _near(drawn: Drawn, rng: Rng) -> None:
+def _near(drawn: DrawnCondition, rng: Rng) -> None:
     pairs = [drawn.key(rng, ("integer", "float"))[:2] for _ in range(int(rng.integers(1, 4)))]
     eps = float(rng.integers(0, 5)) * 0.5
     finite = [f"isfinite(l.{a}::DOUBLE) AND isfinite(r.{b}::DOUBLE)" for a, b in pairs]
@@ -193,7 +193,7 @@ def _near(drawn: Drawn, rng: Rng) -> None:
     drawn.sql.append(" AND ".join([*finite, f"{' + '.join(steps)} <= {eps * eps}"]))
 
 
-def _text(drawn: Drawn, rng: Rng) -> None:
+def _text(drawn: DrawnCondition, rng: Rng) -> None:
     """``where=``: alternatives, and constants beside a column."""
     ours, theirs = [], []
     for _ in range(int(rng.integers(1, 4))):
@@ -210,7 +210,7 @@ def _text(drawn: Drawn, rng: Rng) -> None:
     drawn.sql.append(" ".join(f"{part} {word}" for part, word in zip(theirs, words, strict=True)).strip())
 
 
-_PARTS: dict[str, Callable[[Drawn, Rng], None]] = {
+_PARTS: dict[str, Callable[[DrawnCondition, Rng], None]] = {
     "equality": _equality,
     "band": _band,
     "inequality": _inequality,

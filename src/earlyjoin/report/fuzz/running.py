@@ -29,7 +29,7 @@ _MOST_MEDDLING = 3
 
 
 @dataclass(slots=True)
-class Outcome:
+class CaseOutcome:
     """What came out, what went wrong, and what was left behind."""
 
     inputs: list[Given]
@@ -50,11 +50,11 @@ class Outcome:
         return sum(batch.num_rows for batch in self.batches)
 
 
-def run(case: Case) -> Outcome:
+def run(case: Case) -> CaseOutcome:
     """Join as the case says, in a directory of its own."""
     directory = Path(tempfile.mkdtemp(prefix="earlyjoin-fuzz-"))
     before = set(threading.enumerate())
-    outcome = Outcome([])
+    outcome = CaseOutcome([])
     try:
         rng = case.rng(1)
         (directory / "spill").mkdir()
@@ -76,7 +76,7 @@ def run(case: Case) -> Outcome:
 class _Run:
     """One join, and perhaps the one that goes on with it."""
 
-    def __init__(self, case: Case, outcome: Outcome, directory: Path) -> None:
+    def __init__(self, case: Case, outcome: CaseOutcome, directory: Path) -> None:
         self._case, self._outcome, self._directory = case, outcome, directory
         self._spill = directory / "spill"
         self._rng: Rng = case.rng(2)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from earlyjoin.report.fuzz.cases import draw
-from earlyjoin.report.fuzz.checking import Kind, Verdict, judge
+from earlyjoin.report.fuzz.checking import Ending, Verdict, judge
 from earlyjoin.report.fuzz.running import run
 
 HANG_S = 150.0
@@ -31,7 +31,7 @@ def run_case(seed: int) -> tuple[str, Verdict]:
     verdict = judge(case, outcome)
     if len(outcome.inputs) == len(case.forms):
         case = replace(case, forms=(outcome.inputs[0].form, outcome.inputs[1].form))
-    if verdict.kind is Kind.ERROR and outcome.error is not None:
+    if verdict.kind is Ending.ERROR and outcome.error is not None:
         where = traceback.extract_tb(outcome.error.__traceback__)[-_TRACEBACK_LINES:]
         places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(where))
         verdict = Verdict(verdict.kind, f"{verdict.detail} (in {places})")
@@ -66,7 +66,7 @@ class Worker:
             pipe.send(seed)
             if not pipe.poll(self._hang_s + _GRACE_S):
                 self._end()
-                return "", Verdict(Kind.HANG, f"no end after {self._hang_s:.0f} s")
+                return "", Verdict(Ending.HANG, f"no end after {self._hang_s:.0f} s")
             answer: tuple[str, Verdict] = pipe.recv()
         except (EOFError, OSError):
             return "", self._dead()
@@ -92,9 +92,9 @@ class Worker:
         code = self._process.exitcode
         self._end()
         if code == 1:  # faulthandler's exit, after it has written where every thread was
-            return Verdict(Kind.HANG, f"no end after {self._hang_s:.0f} s; the threads are above")
+            return Verdict(Ending.HANG, f"no end after {self._hang_s:.0f} s; the threads are above")
         return Verdict(
-            Kind.CRASH, f"the process ended with {code}" + (f" (signal {-code})" if code and code < 0 else "")
+            Ending.CRASH, f"the process ended with {code}" + (f" (signal {-code})" if code and code < 0 else "")
         )
 
     def _end(self) -> None:
@@ -118,6 +118,6 @@ def _serve(pipe: Connection, work: Work, hang_s: float) -> None:
             answer = work(seed)
         except Exception as error:
             places = traceback.format_exc().strip().splitlines()[-3:]
-            answer = "", Verdict(Kind.CRASH, f"in the fuzz itself: {type(error).__name__}: {' '.join(places)}")
+            answer = "", Verdict(Ending.CRASH, f"in the fuzz itself: {type(error).__name__}: {' '.join(places)}")
         faulthandler.cancel_dump_traceback_later()
         pipe.send(answer)

@@ -18,7 +18,7 @@ from earlyjoin.predicates.comparison import BoundComparison
 from earlyjoin.predicates.conjunction import BoundConjunction, BoundResidue
 from earlyjoin.predicates.disjunction import BoundDisjunction
 from earlyjoin.predicates.distance import BoundNear
-from earlyjoin.predicates.encoding.columns import Column
+from earlyjoin.predicates.encoding.columns import InputColumn
 from earlyjoin.predicates.encoding.types import Domain, Kind, value_type
 from earlyjoin.predicates.equality import BoundEqual
 from earlyjoin.predicates.intervals import BoundOverlaps
@@ -35,11 +35,11 @@ class At:
     def __init__(self, plan: Plan) -> None:
         self._schemas = plan.schemas
 
-    def name(self, column: Column) -> str:
+    def name(self, column: InputColumn) -> str:
         """``l0…`` and ``r0…``."""
         return f"{PREFIXES[column.side]}{self._schemas[column.side].get_field_index(column.name)}"
 
-    def __call__(self, column: Column) -> Any:
+    def __call__(self, column: InputColumn) -> Any:
         return functions().col(self.name(column))
 
 
@@ -71,13 +71,13 @@ def _(predicate: BoundEqual, at: At) -> Any:
     return functions().expr(" AND ".join(texts))
 
 
-def _alike(columns: Sequence[Column], at: At) -> list[Any]:
+def _alike(columns: Sequence[InputColumn], at: At) -> list[Any]:
     """The Columns of what is compared: booleans beside numbers are 0 and 1, which Spark has to be told."""
     numbers = _booleans_as_numbers(columns)
     return [at(one).cast("int") if number else at(one) for one, number in zip(columns, numbers, strict=True)]
 
 
-def _booleans_as_numbers(columns: Sequence[Column]) -> list[bool]:
+def _booleans_as_numbers(columns: Sequence[InputColumn]) -> list[bool]:
     booleans = [pt.is_boolean(value_type(column.type)) for column in columns]
     return booleans if len(set(booleans)) > 1 else [False] * len(columns)
 
@@ -91,7 +91,7 @@ def _(predicate: BoundComparison, at: At) -> Any:
 @condition_of.register
 def _(predicate: BoundOneSided, at: At) -> Any:
     columns = [
-        Column(predicate.side, name, type_)
+        InputColumn(predicate.side, name, type_)
         for name, type_ in zip(predicate.columns[predicate.side], predicate.types, strict=True)
     ]
     if predicate.constant is None:
@@ -147,7 +147,7 @@ def _(predicate: BoundNear, at: At) -> Any:
     )
 
 
-def _axis_overlaps(sides: tuple[tuple[Column, ...], ...], domain: Domain, at: At, *, closed: bool) -> Any:
+def _axis_overlaps(sides: tuple[tuple[InputColumn, ...], ...], domain: Domain, at: At, *, closed: bool) -> Any:
     values = [[_comparable(at(column), domain) for column in side] for side in sides]
     (left_low, left_high), (right_low, right_high) = values
     met = [left_low <= right_high, right_low <= left_high]
@@ -158,7 +158,7 @@ def _axis_overlaps(sides: tuple[tuple[Column, ...], ...], domain: Domain, at: At
     return _all([*met, *upright, *numbers])
 
 
-def _on_axis(value: Any, column: Column, domain: Domain) -> Any:
+def _on_axis(value: Any, column: InputColumn, domain: Domain) -> Any:
     """A value in which differences are exact."""
     if domain.kind is Kind.INSTANT:
         return functions().unix_micros(value).cast("decimal(20,0)")

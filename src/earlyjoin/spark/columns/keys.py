@@ -18,7 +18,7 @@ from earlyjoin.predicates.base import LEFT, RIGHT, BoundPredicate, Capability
 from earlyjoin.predicates.comparison import BoundComparison
 from earlyjoin.predicates.conjunction import Condition, Conjunction, Residue
 from earlyjoin.predicates.disjunction import Disjunction
-from earlyjoin.predicates.encoding.columns import Column, find_columns
+from earlyjoin.predicates.encoding.columns import InputColumn, find_columns
 from earlyjoin.predicates.encoding.types import Domain, Incomparable, Kind, common_domain
 from earlyjoin.predicates.equality import BoundEqual, Equal
 from earlyjoin.predicates.one_sided import OneSided
@@ -108,7 +108,7 @@ def _rounds(part: BoundPredicate) -> bool:
     return isinstance(part, BoundComparison) and _too_many_digits(part.sides)
 
 
-def _too_many_digits(pair: Sequence[Column]) -> bool:
+def _too_many_digits(pair: Sequence[InputColumn]) -> bool:
     digits = [_digits(column.type) for column in pair]
     if None in digits or not any(pa.types.is_decimal(column.type) for column in pair):
         return False
@@ -134,7 +134,7 @@ def in_spark_types(error: Incomparable, frames: Sequence[Any]) -> UnsupportedErr
     return UnsupportedError(f"{error.what} cannot compare {one} with {other}: {advice}")
 
 
-def spark_type(column: Column, frames: Sequence[Any]) -> str:
+def spark_type(column: InputColumn, frames: Sequence[Any]) -> str:
     """The name that Spark has for the type of a column."""
     return str(frames[column.side].schema[column.name].dataType.simpleString())
 
@@ -150,7 +150,7 @@ def check_comparable(plan: Plan, frames: Sequence[Any]) -> None:
         raise UnsupportedError(f"{plan.condition.text}: {first_line(error)}") from error
 
 
-def _domain(pair: tuple[Column, Column]) -> Domain:
+def _domain(pair: tuple[InputColumn, InputColumn]) -> Domain:
     if any(pa.types.is_nested(column.type) for column in pair):
         return Domain(Kind.NULL)  # nobody encodes it
     return common_domain(pair, "equal")

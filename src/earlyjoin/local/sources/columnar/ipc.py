@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.schemas import conform, merged, project
 from earlyjoin.local.sources.slicing import Cutter
 from earlyjoin.local.sources.text.faults import opening, reading
@@ -41,7 +41,7 @@ class IpcSource(Source):
         self.schema = merged(schemas, name)
         self.bytes_hint = sum(os.path.getsize(file) for file in self._files)
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on."""
         cutter = Cutter(size, start_row)
         for file in self._files:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.columnar.widening import Converted
 from earlyjoin.state.rows.packed import RowPacking
 
@@ -18,6 +18,6 @@ class PackedSource(Converted):
         super().__init__(inner, packing.packed_schema)
         self._packing = packing
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The batches of the source, each packed as it comes."""
         return map(self._packing.pack, self._inner.batches(size, start_row))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.columnar.wide_groups import WideGroup, column_parts
 from earlyjoin.local.sources.schemas import conform, merged, project
 from earlyjoin.local.sources.slicing import Cutter, gather
@@ -115,7 +115,7 @@ class ParquetSource(Source):
             nbytes += held / rows * footer.num_rows if rows else 0
         return int(nbytes), self.rows_hint or 0
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on; whole row groups before it are skipped by their metadata."""
         cutter = Cutter(size, start_row)
         units = self._from_row(cutter)
@@ -245,8 +245,8 @@ def _most_nbytes(chunk: Any) -> int:
         return max(int(chunk.total_uncompressed_size), int(values) * _WIDTHS.get(physical, 0))
     if not any("DICTIONARY" in encoding for encoding in chunk.encodings):
         return int(chunk.total_uncompressed_size) + _OFFSET_BYTES * values
-    told = chunk.statistics
-    ends = (told.min_raw, told.max_raw) if told is not None and told.has_min_max else ()
+    statistics = chunk.statistics
+    ends = (statistics.min_raw, statistics.max_raw) if statistics is not None and statistics.has_min_max else ()
     # Statistics leave long texts out: then one may be as long as all that is stored.
     longest = max((2 * len(end) for end in ends), default=int(chunk.total_uncompressed_size))
     return int(max(chunk.total_uncompressed_size, (longest + _OFFSET_BYTES) * values))

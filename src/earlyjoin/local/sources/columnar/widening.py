@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.predicates.encoding.carried import carried_schema, from_carried, to_carried
 
 
@@ -60,7 +60,7 @@ class _Columns(Converted):
         super().__init__(inner, schema)
         self._convert = convert
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         for batch in self._inner.batches(size, start_row):
             columns = [
                 column if column.type == field.type else self._convert(column, field.type)

@@ -71,7 +71,7 @@ def _closing(pipe: Pipe, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 def _format(name: str, format: str | None, incoming: Incoming) -> str:
     """What was said, or what the first bytes say."""
-    head = incoming.look_while(lambda head: len(head) < _SIGNS_BYTES or (len(head) < HEAD_BYTES and not head.strip()))
+    head = incoming.peek_while(lambda head: len(head) < _SIGNS_BYTES or (len(head) < HEAD_BYTES and not head.strip()))
     head = head[:HEAD_BYTES]
     kind = kind_of(head)
     if "parquet" in (format, kind):
@@ -126,7 +126,7 @@ def _parsed(name: str, parser: LineParser, lines: int, block: bytes, given: Mapp
 
 def _lines(incoming: Incoming) -> Iterator[bytes]:
     """Blocks of whole lines: the first as large as those of files, the others as they come."""
-    incoming.look(BLOCK_BYTES)
+    incoming.peek(BLOCK_BYTES)
     rest = b""
     while data := incoming.read(BLOCK_BYTES):
         whole, end, begun = data.rpartition(b"\n")
@@ -140,9 +140,9 @@ def _lines(incoming: Incoming) -> Iterator[bytes]:
 
 
 def _arrow(name: str, incoming: Incoming) -> Any:
-    if kind_of(incoming.look(8)) == "arrow file":
+    if kind_of(incoming.peek(8)) == "arrow file":
         incoming.read(8)  # behind its first bytes a file is a stream
-    elif kind_of(incoming.look(8)) != "arrow stream":
+    elif kind_of(incoming.peek(8)) != "arrow stream":
         # opening anything else as a stream would take its first bytes for a length, and allocate that
         raise InputError(f"{name}: is not valid Arrow IPC: it does not begin like it")
     with opening(name, "Arrow IPC"):

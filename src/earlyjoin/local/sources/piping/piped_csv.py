@@ -26,14 +26,14 @@ def open_csv(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch] | None]:
     """The columns and the rows to come; None instead of rows when it is known that there are none."""
     checked_delimiter(delimiter, name)
-    parser = _Parser(name, delimiter, given)
+    parser = _RecordParser(name, delimiter, given)
     blocks = _Records(name, incoming, delimiter)
     parser.header = blocks.header()
     for column in given:
         if column not in parser.header:
             raise InputError(unknown_column(column, parser.header, f"{name}: types"))
     if len(given) < len(parser.header):
-        incoming.look(BLOCK_BYTES)  # as much as the types of a file are told from
+        incoming.peek(BLOCK_BYTES)  # as much as the types of a file are told from
     first = blocks.next()
     if first is None:
         return pa.schema([(column, given.get(column, pa.null())) for column in parser.header]), None
@@ -51,7 +51,7 @@ class _Records:
 
     def header(self) -> tuple[str, ...]:
         """The first record, taken away."""
-        head = self._incoming.look_while(lambda head: not self._header_bytes(head) and len(head) < BLOCK_BYTES)
+        head = self._incoming.peek_while(lambda head: not self._header_bytes(head) and len(head) < BLOCK_BYTES)
         if why := no_text(head[:HEAD_BYTES]):
             raise InputError(f"{self._name}: {why}")
         taken = self._header_bytes(head) or len(head)
@@ -90,7 +90,7 @@ class _Records:
         return int(end), int(records), bool(quoted)
 
 
-class _Parser:
+class _RecordParser:
     """Blocks of records to batches; the types of the first block are imposed on the others."""
 
     def __init__(self, name: str, delimiter: str, given: Mapping[str, pa.DataType]) -> None:

@@ -109,19 +109,19 @@ class Incoming:
         self._raw: Any = pipe
         self._ahead = b""
         self._ended = False
-        head = self.look(_SIGNS_BYTES)
+        head = self.peek(_SIGNS_BYTES)
         compression = kind_of(head)
         if compression in COMPRESSIONS:
             raw, self._ahead = _Before(self._ahead, pipe), b""
             self._raw, self._ended = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression), False
 
-    def look(self, most: int) -> bytes:
+    def peek(self, most: int) -> bytes:
         """The first bytes that are still to come: so many, or all."""
         while len(self._ahead) < most and self._fetch():
             pass
         return self._ahead[:most]
 
-    def look_while(self, more: Callable[[bytes], bool]) -> bytes:
+    def peek_while(self, more: Callable[[bytes], bool]) -> bytes:
         """All that has come, after waiting for as long as it is too little and there is more to come."""
         while more(self._ahead) and self._fetch():
             pass

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, project, unknown_column
 from earlyjoin.local.sources.slicing import Cutter
@@ -66,7 +66,7 @@ class CsvSource(Source):
         for file, other in self._dialects:
             _same_columns(file, other.header, first, dialect.header)
         whole = self._infer() if like is None else _as_told(dialect.header, like)
-        self.told = None if self._unsure else whole
+        self.inferred = None if self._unsure else whole
         self.schema = project(whole, columns, first)
         if not any(file.lower().endswith(COMPRESSED) for file in files):
             self.bytes_hint = sum(os.path.getsize(file) for file in files)
@@ -75,7 +75,7 @@ class CsvSource(Source):
         """Told from the lengths of the files and of their first lines."""
         return most_of_text([file for file, _ in self._dialects], self.schema)
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on."""
         cutter = Cutter(size, start_row)
         for file, dialect in self._dialects:

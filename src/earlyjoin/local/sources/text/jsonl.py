@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
-from earlyjoin.local.sources.base import BatchRows, Source
+from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.paths import COMPRESSED
 from earlyjoin.local.sources.schemas import conform, nulls_as_text, parse_types, plain, project
 from earlyjoin.local.sources.slicing import Cutter
@@ -52,8 +52,8 @@ class JsonLinesSource(Source):
         self._files = list(files)
         self.files = WatchedFiles(files)
         self._given = parse_types(types)
-        self.told = self._infer() if like is None else like
-        self._parser = LineParser(self.told, "error")
+        self.inferred = self._infer() if like is None else like
+        self._parser = LineParser(self.inferred, "error")
         self.schema = project(self._parser.schema, columns, name)
         if not any(file.lower().endswith(COMPRESSED) for file in self._files):
             self.bytes_hint = sum(os.path.getsize(file) for file in self._files)
@@ -62,7 +62,7 @@ class JsonLinesSource(Source):
         """Told from the lengths of the files and of their first lines."""
         return most_of_text(self._files, self.schema)
 
-    def batches(self, size: BatchRows, start_row: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: BatchSizes, start_row: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows from ``start_row`` on."""
         cutter = Cutter(size, start_row)
         for file in self._files:

@@ -11,7 +11,7 @@ from earlyjoin.report.experiments.ehj.setting import (
     many_to_many,
     shares,
 )
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Findings, Panel
 
 PAPER = {
     "EHJA": (114_975, 0.4, 50.9, 130_613),
@@ -26,7 +26,7 @@ PAPER = {
 _MEMORY = 300_000
 
 
-def run(scale: float, seed: int) -> Outcome:
+def run(scale: float, seed: int) -> Findings:
     """All seven rows of the table."""
     runs = {label: many_to_many(label, scale, seed) for label in PAPER}
     size = JoinSize(r=800_000 * scale, s=800_000 * scale, selectivity=4 / (800_000 * scale))
@@ -57,7 +57,7 @@ def run(scale: float, seed: int) -> Outcome:
         ), bars=tuple(PAPER),
     )  # fmt: skip
     total = {history.last.results for history in runs.values()}
-    return Outcome([early_bars, bars], phase_1 + ios + times + formulas, [f"results in all: {sorted(total)}"])
+    return Findings([early_bars, bars], phase_1 + ios + times + formulas, [f"results in all: {sorted(total)}"])
 
 
 EXPERIMENT = Experiment("ehj-fig2", "Reading strategies, many-to-many", "EHJ, figure 2", run)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from earlyjoin.report.experiments.ehj.setting import one_to_many, over_results
-from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Findings
 
 LABELS = ("EHJ1", "DHJ", "HMJ", "XJoin")
 
 
-def run(scale: float, seed: int) -> Outcome:
+def run(scale: float, seed: int) -> Findings:
     """The curves, and how much faster EHJ1 is."""
     runs = {label: one_to_many(label, scale, seed) for label in LABELS}
     panel = over_results(runs.values(), "customer ⋈ orders, memory 75,000 rows")
@@ -21,7 +21,7 @@ def run(scale: float, seed: int) -> Outcome:
         Figure("virtual seconds until 1000 results, EHJ1", "1", first["EHJ1"]),
         Figure("virtual seconds until 1000 results, DHJ", "4", first["DHJ"]),
     ]
-    return Outcome([panel], figures)
+    return Findings([panel], figures)
 
 
 EXPERIMENT = Experiment("ehj-fig5", "Execution time, one-to-many", "EHJ, figure 5", run)

@@ -13,7 +13,7 @@ from earlyjoin.algorithms.hash_join.prediction.one_to_many_formulas import (
     results_until_full,
 )
 from earlyjoin.report.experiments.ehj.setting import CONTENDERS, against_formula, beside, one_to_many, shares
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Findings, Panel
 from earlyjoin.report.experiments.moments import History
 
 PAPER = {
@@ -27,7 +27,7 @@ PAPER = {
 _MEMORY = 75_000
 
 
-def run(scale: float, seed: int) -> Outcome:
+def run(scale: float, seed: int) -> Findings:
     """All five rows of the table, and the formulas beside them."""
     runs = {label: one_to_many(label, scale, seed) for label in PAPER}
     size = JoinSize(r=150_000 * scale, s=1_500_000 * scale, selectivity=1 / (150_000 * scale))
@@ -51,7 +51,7 @@ def run(scale: float, seed: int) -> Outcome:
             Curve("measured", list(range(len(PAPER))), [_as_counted(runs[label]) / 1e6 for label in PAPER]),
         ), bars=tuple(PAPER),
     )  # fmt: skip
-    return Outcome([panel], ios + moved + savings + formulas)
+    return Findings([panel], ios + moved + savings + formulas)
 
 
 def _as_counted(history: History) -> int:

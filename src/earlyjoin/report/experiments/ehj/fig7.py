@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from earlyjoin.report.experiments.ehj.setting import many_to_many, over_results
-from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Findings
 
 LABELS = ("EHJ1", "EHJ2", "DHJ", "HMJ", "XJoin")
 _MEMORY = 640_000
 
 
-def run(scale: float, seed: int) -> Outcome:
+def run(scale: float, seed: int) -> Findings:
     """The curves, and how much faster EHJ1 is."""
     runs = {label: many_to_many(label, scale, seed, _MEMORY) for label in LABELS}
     panel = over_results(runs.values(), "partsupp ⋈ partsupp, memory 640,000 rows")
@@ -19,7 +19,7 @@ def run(scale: float, seed: int) -> Outcome:
         Figure("EHJ1 faster than HMJ, share of the time", "0.37", 1 - total["EHJ1"] / total["HMJ"]),
         *(Figure(f"page I/Os, {label}", "", history.last.page_ios) for label, history in runs.items()),
     ]
-    return Outcome([panel], figures)
+    return Findings([panel], figures)
 
 
 EXPERIMENT = Experiment("ehj-fig7", "More memory, many-to-many", "EHJ, figure 7", run)

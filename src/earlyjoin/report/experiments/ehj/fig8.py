@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from earlyjoin.report.experiments.ehj.setting import beside, many_to_many, one_to_many
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Findings, Panel
 
 PAPER = {
     "EHJA": (61.0, 32.8, 55.5),
@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 
 
-def run(scale: float, seed: int) -> Outcome:
+def run(scale: float, seed: int) -> Findings:
     """All of the table."""
     figures, panels = [], []
     for column, (title, join, memory) in enumerate(_COLUMNS):
@@ -34,7 +34,7 @@ def run(scale: float, seed: int) -> Outcome:
             Curve("measured", list(range(len(PAPER))), list(seconds.values())),
         )
         panels.append(Panel(title, "", "seconds (paper) and virtual seconds", bars, bars=tuple(PAPER)))
-    return Outcome(panels, figures)
+    return Findings(panels, figures)
 
 
 EXPERIMENT = Experiment("ehj-fig8", "Memory size", "EHJ, figure 8", run)

@@ -7,7 +7,7 @@ import tempfile
 from earlyjoin.predicates import equal
 from earlyjoin.report.experiments import tpch_keys
 from earlyjoin.report.experiments.ehj.setting import CONTENDERS, COSTS, batch_rows, one_sided, over_results
-from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Findings
 from earlyjoin.report.experiments.moments import History, Recorder
 from earlyjoin.report.experiments.running import Input, PulledJoin
 from earlyjoin.state.cost_clock import CostClock
@@ -16,7 +16,7 @@ LABELS = ("EHJ2", "DHJ", "HMJ", "XJoin")
 _MEMORY = (90_000, 450_000)
 
 
-def run(scale: float, seed: int) -> Outcome:
+def run(scale: float, seed: int) -> Findings:
     """The curves, and how much faster EHJ2 is."""
     runs = {label: _tree(label, scale, seed) for label in LABELS}
     total = {label: history.last.seconds for label, history in runs.items()}
@@ -28,7 +28,7 @@ def run(scale: float, seed: int) -> Outcome:
     ]
     results = {history.last.results for history in runs.values()}
     panel = over_results(runs.values(), "customer ⋈ orders ⋈ lineitem, memory 90,000 and 450,000 rows")
-    return Outcome([panel], figures, [f"results in all: {sorted(results)}"])
+    return Findings([panel], figures, [f"results in all: {sorted(results)}"])
 
 
 def _tree(label: str, scale: float, seed: int) -> History:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Findings
 from earlyjoin.report.experiments.rpj.data import SETTINGS
 from earlyjoin.report.experiments.rpj.setting import (
     ahead_figure,
@@ -16,9 +16,9 @@ LABELS = ("RPJ", "HMJ", "XJoin")
 NETWORK = "unreliable"
 
 
-def _run(scale: float, seed: int) -> Outcome:
+def _run(scale: float, seed: int) -> Findings:
     """Four diagrams of the entire join."""
-    outcome = Outcome()
+    outcome = Findings()
     for setting in SETTINGS:
         runs = {label: run(label, setting, NETWORK, scale, seed) for label in LABELS}
         end_s = end_of_transmission_s(setting, NETWORK, scale, seed)

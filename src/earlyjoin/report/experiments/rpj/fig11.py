@@ -6,7 +6,7 @@ other soon after the first flush as well, and after a tenth of the time; ``fig11
 
 from __future__ import annotations
 
-from earlyjoin.report.experiments.experiment import Experiment, Figure, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Figure, Findings
 from earlyjoin.report.experiments.rpj.data import SETTINGS
 from earlyjoin.report.experiments.rpj.fig10 import NETWORK
 from earlyjoin.report.experiments.rpj.setting import (
@@ -20,9 +20,9 @@ from earlyjoin.report.experiments.rpj.setting import (
 LABELS = ("RPJ", "RPJ-dd", "RPJ-md")
 
 
-def _run(scale: float, seed: int) -> Outcome:
+def _run(scale: float, seed: int) -> Findings:
     """Four diagrams, until the end of the transmission."""
-    outcome = Outcome()
+    outcome = Findings()
     for setting in SETTINGS:
         runs = {label: run(label, setting, NETWORK, scale, seed) for label in LABELS}
         end_s = end_of_transmission_s(setting, NETWORK, scale, seed)

@@ -9,7 +9,7 @@ are held against each other.
 
 from __future__ import annotations
 
-from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Outcome, Panel
+from earlyjoin.report.experiments.experiment import Curve, Experiment, Figure, Findings, Panel
 from earlyjoin.report.experiments.moments import History
 from earlyjoin.report.experiments.rpj.data import SETTINGS
 from earlyjoin.report.experiments.rpj.fig10 import NETWORK
@@ -19,9 +19,9 @@ _FIRST = 0.1
 _HUNDREDTHS = 100
 
 
-def _run(scale: float, seed: int) -> Outcome:
+def _run(scale: float, seed: int) -> Findings:
     """The lead of RPJ-md in four settings."""
-    outcome = Outcome()
+    outcome = Findings()
     for setting in SETTINGS:
         md, dd = (run(label, setting, NETWORK, scale, seed, first=_FIRST) for label in ("RPJ-md", "RPJ-dd"))
         end_s = end_of_transmission_s(setting, NETWORK, scale, seed)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from earlyjoin.report.experiments.experiment import Experiment, Outcome
+from earlyjoin.report.experiments.experiment import Experiment, Findings
 from earlyjoin.report.experiments.rpj.data import SETTINGS
 from earlyjoin.report.experiments.rpj.fig10 import NETWORK
 from earlyjoin.report.experiments.rpj.fig11 import LABELS
 from earlyjoin.report.experiments.rpj.setting import cheaper_figure, cost_over_time, end_of_transmission_s, run
 
 
-def _run(scale: float, seed: int) -> Outcome:
+def _run(scale: float, seed: int) -> Findings:
     """Two diagrams, until the end of the transmission."""
-    outcome = Outcome()
+    outcome = Findings()
     for setting in SETTINGS[:2]:
         runs = {label: run(label, setting, NETWORK, scale, seed) for label in LABELS}
         end_s = end_of_transmission_s(setting, NETWORK, scale, seed)

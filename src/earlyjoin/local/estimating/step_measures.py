@@ -16,7 +16,7 @@ _ROW_NBYTES = 32
 """Of a match: its value as a number, the value that Arrow has, and a column that it was made of."""
 
 
-class Worth:
+class StepMeasures:
     """Measures a step once, however often it is asked; each aggregate books it when it goes out."""
 
     def __init__(self, expressions: Expressions, account: Account | None) -> None:
