@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from earlyjoin.report.coverage.block_rounds import Answer, answers, lines, rows_of
-from earlyjoin.report.coverage.layouts import Layout, Shape
+from earlyjoin.report.coverage.layouts import FileLayout, FileJoin
 from earlyjoin.spark.early.estimating import BlockEstimate, estimate_of
 from earlyjoin.spark.early.key_evidence import SideEvidence
 
 SEEDS = range(70_000, 70_100)
 MOMENTS = (4, 12, 24, 28)
-FEW, MANY = Layout((8, 16), (4, 16)), Layout((30, 30), (3, 13))
+FEW, MANY = FileLayout((8, 16), (4, 16)), FileLayout((30, 30), (3, 13))
 MIXED = (SideEvidence(30, mixed=True, rows=3000), SideEvidence(30, mixed=True, rows=3000))
 SORTED = (SideEvidence(30, mixed=False, rows=3000), SideEvidence(30, mixed=False, rows=3000))
 
 
-def told(join: str, order: str, layout: Layout) -> list[Answer]:
-    shape = Shape(join, order, layout, rows_of(join) // 3)
+def told(join: str, order: str, layout: FileLayout) -> list[Answer]:
+    shape = FileJoin(join, order, layout, rows_of(join) // 3)
     return [answer for answer in answers(shape, SEEDS, MOMENTS) if not answer.is_exact]
 
 
@@ -49,7 +49,7 @@ def diagonal(blocks: int, files: int, matches: int) -> np.ndarray:
     ],
     ids=str,
 )
-def test_intervals_of_references_hold_at_every_moment(order: str, layout: Layout) -> None:
+def test_intervals_of_references_hold_at_every_moment(order: str, layout: FileLayout) -> None:
     found = lines(told("references", order, layout), lambda answer: str(answer.blocks))
     assert {line.name for line in found} == {str(moment) for moment in MOMENTS}
     given, held = sum(line.given for line in found), sum(line.held for line in found)

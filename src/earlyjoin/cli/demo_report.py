@@ -29,7 +29,7 @@ class Arrived:
     ended_s: float | None = None
 
     def add(self, at_s: float, keys: npt.NDArray[np.int64]) -> None:
-        """A batch has come."""
+        """Note when a batch came, and how many rows it had."""
         self.batches.append((at_s, keys))
 
     def rows(self) -> Series:

@@ -147,7 +147,7 @@ def generate(orders: Path, items: Path, seed: int) -> None:
 
 
 def _codes(rng: np.random.Generator, rows: int) -> pa.Array:
-    """Random text: without it a side would be so small that Spark sends it to every task, and no shuffle is needed."""
+    """Random text: without it a table would be so small that Spark sends it to every task, and no shuffle is needed."""
     offsets = np.arange(rows + 1, dtype=np.int32) * (2 * _CODE_BYTES)
     text = rng.bytes(_CODE_BYTES * rows).hex().encode()
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))

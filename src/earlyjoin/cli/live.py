@@ -49,11 +49,11 @@ class Line(ABC):
 
     @abstractmethod
     def _start(self) -> None:
-        """Show it."""
+        """Begin to show the line."""
 
     @abstractmethod
     def _stop(self) -> None:
-        """Take it away."""
+        """Remove the line."""
 
 
 def line_for(query: Query, *, quiet: bool) -> Line:
@@ -68,7 +68,7 @@ def line_for(query: Query, *, quiet: bool) -> Line:
 
 
 class NoLine(Line):
-    """Nothing is shown."""
+    """Shows nothing: for pipes, ``--quiet`` and no terminal."""
 
     def _start(self) -> None:
         pass

@@ -67,7 +67,7 @@ def _check_standard_output(inputs: Sequence[Source]) -> None:
 
 
 class Output(ABC):
-    """A place for rows."""
+    """Where the rows of a result go: a file, standard output, or nowhere but a count."""
 
     on_standard_output = False
 
@@ -86,10 +86,10 @@ class Output(ABC):
 
     @abstractmethod
     def _write(self, batch: Any) -> None:
-        """Do so."""
+        """What ``write`` does with them."""
 
     def finish(self) -> str:
-        """All rows have come."""
+        """All rows have come: complete the output, and say where it is."""
         return f"{_count(self.rows)} found"
 
     def keep_partial(self) -> str:

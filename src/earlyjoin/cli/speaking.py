@@ -16,13 +16,13 @@ from earlyjoin.errors import SinkError
 
 
 def say(text: str) -> None:
-    """Print a result."""
+    """Print what was asked for, on standard output."""
     with standard_output():
         print(text)
 
 
 def tell(text: str) -> None:
-    """Print a message."""
+    """Print a message for people, on standard error, if there is one."""
     if sys.stderr is None:  # print would take standard output instead
         return
     try:

@@ -23,7 +23,7 @@ from earlyjoin.state.clock import Clock
 from earlyjoin.state.rows.sizes import batch_nbytes
 
 _STOP_CHECK_S = 0.1
-"""Whoever waits looks this often whether to stop: a signal handler can set a flag, but must not take a lock."""
+"""A wait checks this often whether to stop: a signal handler can set a flag, but must not take a lock."""
 _FIRST_WAIT_S = 1.0
 """How long a join waits for the first batches of inputs of which nobody knows how wide their rows are."""
 _STOP_WAIT_S = 0.5

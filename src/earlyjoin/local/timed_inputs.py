@@ -112,7 +112,7 @@ class TimedInputs:
         """Nothing to give back: what waits is counted by ``peak_waiting``."""
 
     def close(self) -> None:
-        """Nothing to stop."""
+        """Nothing is read in the background, so there is nothing to stop."""
 
     def _note_overrun(self, overrun_s: float) -> None:
         """Rows have come so long ago: was it reactive work that let them wait?"""
@@ -132,7 +132,7 @@ class TimedInputs:
         return len(self._schedule) == 0 or float(self._schedule.times_s[-1]) <= now
 
     def _open_window(self, now: float, *, waits: bool) -> None:
-        """The next rows up to the next silence, as one batch a side; the clock moves to the last one's arrival."""
+        """The next rows up to the next silence, one batch for each side; the clock moves to the last arrival."""
         end = min(len(self._schedule), self._at + self._window_rows)
         if waits:
             following = max(

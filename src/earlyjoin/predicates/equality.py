@@ -78,7 +78,7 @@ class Equal(Predicate):
 
 
 def equal(left: Names, right: Names | None = None, *, null_safe: bool = False) -> Equal:
-    """Rows whose columns are equal: one name or a list of names a side; without ``right``, the same names on both.
+    """Rows with equal columns: a name or a list of names for each side; without ``right``, the same names on both.
 
     Null equals nothing, unless ``null_safe``: then null equals null. NaN equals NaN and -0.0 equals 0.0.
     Structs and lists are equal when all in them is, where null equals null; true equals 1.

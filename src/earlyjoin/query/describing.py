@@ -34,7 +34,7 @@ class Portrait:
     schema: pa.Schema
 
     def line(self) -> str:
-        """For ``repr``."""
+        """The query in one line, for ``repr``."""
         return f"<earlyjoin.Query {shortened(self.join)}; {self.engine}: {self.algorithm}; {self._life()}>"
 
     def html(self) -> str:

@@ -70,7 +70,7 @@ class Stopwatch:
         return self._before_s + (self._clock.now() - self._start if self._start is not None else 0.0)
 
     def count(self, rows: int) -> None:
-        """So many more rows went out."""
+        """Count rows that went out, and note when the first and the thousandth did."""
         self.rows += rows
         if self.first_s is None and self.rows > 0:
             self.first_s = self.elapsed_s
@@ -78,12 +78,12 @@ class Stopwatch:
             self.first_1000_s = self.elapsed_s
 
     def show(self, rows: int) -> None:
-        """So many more rows were shown, and do not count: they will be given out later."""
+        """Note when rows were shown, without counting them: they will be given out later."""
         self.count(rows)
         self.rows -= rows
 
     def stop(self) -> None:
-        """The query is over."""
+        """The query is over: time stands still from now on."""
         self.total_s = self.elapsed_s
 
     def to_dict(self) -> dict[str, Any]:

@@ -212,7 +212,7 @@ class Query(Running, ABC):
 
     @property
     def memory(self) -> MemoryLimit:
-        """The limit in force."""
+        """The memory limit that is in force."""
         return self._work.budget.limit
 
     def set_memory(self, memory: str | int | MemoryLimit) -> None:

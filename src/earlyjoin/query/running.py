@@ -127,7 +127,7 @@ class Running:
         )
 
     def _check_untaken(self, stream: object | None = None) -> None:
-        """Refuse to share the rows with a stream that takes them, unless it is that stream who asks."""
+        """Refuse to share the rows with a stream that takes them, unless it is that stream that asks."""
         self._check_open()
         if self._stream is not None and self._stream is not stream:
             raise InputError(

@@ -53,7 +53,7 @@ class HashSettings(OperatorOptions):
         if self.one_side is not None and self.build_side not in (None, self.one_side):
             raise InputError(
                 f"option build-side is {self.build_side}, but of a 1:N join the one-side is kept in memory; "
-                f"leave build-side away, or set it to {self.one_side}"
+                f"leave build-side out, or set it to {self.one_side}"
             )
 
 

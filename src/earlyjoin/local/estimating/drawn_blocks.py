@@ -38,7 +38,7 @@ class DrawnBlocks:
         return ends, np.diff(ends, prepend=0)
 
     def to_values(self) -> dict[str, Any]:
-        """Plain values."""
+        """How far the blocks were read, as plain values, for a pause."""
         return {"at": self._at}
 
     def go_on(self, values: dict[str, Any]) -> None:

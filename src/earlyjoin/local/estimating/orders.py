@@ -61,7 +61,7 @@ class OrderWatch:
         return None
 
     def to_values(self) -> list[list[dict[str, Any]]]:
-        """Plain values."""
+        """The order checks as plain values, for a pause."""
         return [[check.to_values() for check in checks] for checks in self._checks]
 
     def go_on(self, values: list[list[dict[str, Any]]]) -> None:

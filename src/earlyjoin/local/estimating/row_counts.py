@@ -35,7 +35,7 @@ class RowCounts:
         """True when the row numbers make no sense as those of a batch."""
 
     def add(self, step: Matches, measures: Sequence[Measure]) -> None:
-        """Count the rows of a step."""
+        """Count what each arriving row has matched in a step."""
         index, rows = step.index[self._side], step.rows[self._side]
         if index is None or rows is None or len(index) == 0 or self.lost:
             return

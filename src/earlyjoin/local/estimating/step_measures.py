@@ -33,7 +33,7 @@ class StepMeasures:
         return [Aggregate.COUNT, *(aggregate.kind for aggregate in self.aggregates)]
 
     def measure(self, step: Matches) -> Sequence[Measure]:
-        """For each question."""
+        """What the rows of a step count for in each question, in the order of ``kinds``."""
         if self.aggregates and step is not self._step:
             self._forget()
             if self._account is not None and self._account.limit.bytes is not None:

@@ -29,7 +29,7 @@ _HIDDEN = re.compile(r"\.earlyjoin-\d+-[0-9a-f]{8}\.part")
 
 
 class Sink:
-    """A file being written."""
+    """A file that is written under a hidden name and gets its own when it is complete."""
 
     def __init__(self, target: Path, format: str, schema: pa.Schema, *, overwrite: bool = False) -> None:
         self.target = target
@@ -50,7 +50,7 @@ class Sink:
         return self.target.with_name(f".earlyjoin-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows."""
+        """Write the rows of a batch, or raise SinkError."""
         assert self._writer is not None
         try:
             self._writer.write(batch)

@@ -43,7 +43,7 @@ class Writer(ABC):
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows."""
+        """Write the rows of a batch, behind those before."""
 
     @abstractmethod
     def close(self) -> None:

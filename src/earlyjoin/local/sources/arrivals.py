@@ -21,7 +21,7 @@ Gaps = npt.NDArray[np.float64]
 
 
 class Arrivals(Protocol):
-    """An arrival process."""
+    """When the packets of a simulated network arrive."""
 
     def gaps_s(self, rng: np.random.Generator, n: int) -> Gaps:
         """The first ``n`` gaps in seconds."""

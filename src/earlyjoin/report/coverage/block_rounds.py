@@ -42,14 +42,14 @@ class Answer:
 
     shape: FileJoin
     blocks: int
-    """Drawn of a side."""
+    """How many were drawn from each side."""
     truth: int
     estimate: Estimate | None
     reason: str | None
 
     @property
     def is_exact(self) -> bool:
-        """Was everything read?"""
+        """Was everything read, so that nothing is estimated?"""
         return self.estimate is not None and self.estimate.confidence == 1
 
     @property
@@ -137,10 +137,10 @@ class AnswerGroup:
     answers: int
     """Without those that are exact."""
     given: int
-    """Intervals."""
+    """Answers with an interval."""
     held: int
     width: float
-    """Median."""
+    """Median width of the intervals, relative to the truth."""
 
     @property
     def coverage(self) -> float:
@@ -148,10 +148,10 @@ class AnswerGroup:
         return self.held / self.given if self.given else 1.0
 
 
-def lines(told: Iterable[Answer], name: Callable[[Answer], str]) -> list[AnswerGroup]:
-    """One line for each name."""
+def lines(answers: Iterable[Answer], name: Callable[[Answer], str]) -> list[AnswerGroup]:
+    """Answers that are not exact, grouped by a name."""
     groups: dict[str, list[Answer]] = {}
-    for answer in told:
+    for answer in answers:
         if not answer.is_exact:
             groups.setdefault(name(answer), []).append(answer)
     made = []
@@ -178,7 +178,7 @@ def report(runs: int, seed: int = FIRST_SEED) -> str:
 
 
 def table(title: str, made: Sequence[AnswerGroup]) -> str:
-    """Markdown."""
+    """The whole comparison as Markdown."""
     rows = [f"| {title} | intervals given | of these hold | median width |", "|---|--:|--:|--:|"]
     for line in made:
         held = f"{line.coverage:.1%} | {line.width:.2f}" if line.given else "– | –"

@@ -63,7 +63,7 @@ def _fig6(scale: float, seed: int) -> Findings:
         Figure("page I/Os before the first result, strict", "more than 11000", first["smj"], first["smj"] / 11000),
     ]
     return Findings(
-        [_over_io(runs, _INTEGER, f"{rows:,} integers a side, memory 10 %")], figures + _ios(runs, _INTEGER)
+        [_over_io(runs, _INTEGER, f"{rows:,} integers on each side, memory 10 %")], figures + _ios(runs, _INTEGER)
     )
 
 

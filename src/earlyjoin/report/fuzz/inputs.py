@@ -28,9 +28,9 @@ class Given:
     """An input as it is handed over."""
 
     table: pa.Table
-    """What it holds."""
+    """Its rows."""
     data: Any
-    """What ``join`` gets."""
+    """What is handed to ``join``: a path, a table, an iterator, …"""
     form: str
     files: list[Path] = field(default_factory=list)
     feeder: threading.Thread | None = None

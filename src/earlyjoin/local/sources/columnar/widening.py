@@ -37,19 +37,19 @@ class Converted(Source):
 
     @property
     def read_once(self) -> object | None:
-        """That of the input."""
+        """What reading the wrapped input uses up."""
         return self._inner.read_once
 
     def used_up(self) -> bool:
-        """As the input says."""
+        """Has somebody begun to read the wrapped input?"""
         return self._inner.used_up()
 
     def most(self) -> tuple[int, int] | None:
-        """As the input says."""
+        """The size of the wrapped input."""
         return self._inner.most()
 
     def shuffled_blocks(self) -> tuple[list[int], int] | None:
-        """Those of the input."""
+        """The blocks of the wrapped input."""
         return self._inner.shuffled_blocks()
 
 
