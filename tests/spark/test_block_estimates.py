@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earlyjoin.report.coverage.block_rounds import Answer, answers, lines, rows_of
-from earlyjoin.report.coverage.layouts import FileLayout, FileJoin
+from earlyjoin.report.coverage.layouts import FileJoin, FileLayout
 from earlyjoin.spark.early.estimating import BlockEstimate, estimate_of
 from earlyjoin.spark.early.key_evidence import SideEvidence
 
