@@ -39,19 +39,19 @@ def test_memory_is_given_back_after_the_rows_of_a_step_are_built(monkeypatch: py
         yield from build(self, matches)
         events.append("built")
 
-    def looked(self: Resizing) -> None:
-        if events and events[-1] != "look":
-            events.append("look")
+    def enforced(self: Resizing) -> None:
+        if events and events[-1] != "enforce":
+            events.append("enforce")
         enforce(self)
 
     monkeypatch.setattr(OutputBuilder, "build", built)
-    monkeypatch.setattr(Resizing, "look", looked)
+    monkeypatch.setattr(Resizing, "enforce", enforced)
     operator.arrive = lambda side, batch: noted(arrive(side, batch))  # type: ignore[method-assign]
     operator.finish = lambda: noted(finish())  # type: ignore[method-assign]
     rows = sum(batch.num_rows for batch in running)
     assert rows == len(LEFT) * len(RIGHT) // 50
     assert len(events) > 10
-    assert events == ["found", "built", "look"] * (len(events) // 3)
+    assert events == ["found", "built", "enforce"] * (len(events) // 3)
 
 
 def test_two_batches_of_each_side_fit_into_the_input_buffer() -> None:
