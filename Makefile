@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
-EXAMPLES ?= 10
+EXAMPLES ?= 20
 SECONDS ?= 60
 
 VENV := .venv

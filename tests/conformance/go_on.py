@@ -1,4 +1,4 @@
-"""Run by the conformance suite in a process of its own: restores a saved operator and runs it to its end."""
+"""Run by the conformance suite in a process of its own: restores saved operators and runs them to their ends."""
 
 from __future__ import annotations
 
@@ -26,4 +26,5 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for saved in sys.argv[1:]:
+        main(Path(saved))

@@ -44,7 +44,7 @@ def test_snapshot_and_restore_at_any_step(kind: Kind, data: st.DataObject) -> No
 
 @pytest.mark.parametrize("name", ["equal", "equal_float", "equal_and_where", "band"])
 @given(data=st.data())
-@examples(10)
+@examples(6)
 def test_sorted_output_at_any_budget_and_with_snapshots(name: str, data: st.DataObject) -> None:
     kind = next(kind for kind in KINDS if kind.name == name)
     scenario = replace(data.draw(scenarios(kind, spills=True)), how=JoinType.INNER)

@@ -46,8 +46,16 @@ def write(table: pa.Table, form: str, path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("memory", ["4MB", "8MB", "16MB"])
-@pytest.mark.parametrize(("name", "form"), [(name, form) for name in TABLES for form in FORMS if form_of(name, form)])
+@pytest.mark.parametrize(
+    ("name", "form", "memory"),
+    [
+        pytest.param(name, form, memory, marks=[] if memory == "4MB" or form == "parquet" else [pytest.mark.slow])
+        for name in TABLES
+        for form in FORMS
+        for memory in ("4MB", "8MB", "16MB")
+        if form_of(name, form)
+    ],
+)
 def test_a_join_that_was_begun_ends(tmp_path: Path, name: str, form: str, memory: str) -> None:
     suffix = {"no statistics": "parquet"}.get(form, form)
     path = write(TABLES[name], form, tmp_path / f"a.{suffix}")

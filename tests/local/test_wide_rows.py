@@ -52,7 +52,7 @@ def _megabytes(rows: int) -> pa.Table:
     return pa.table({"k": range(rows), "s": [chr(97 + n) * 1_000_000 for n in range(rows)]})
 
 
-@pytest.mark.parametrize("memory", ["12MB", "16MB", "32MB"])
+@pytest.mark.parametrize("memory", ["12MB", *(pytest.param(more, marks=pytest.mark.slow) for more in ("16MB", "32MB"))])
 @pytest.mark.parametrize("algorithm", ["auto", *_HASH, *_SORT])
 def test_a_dozen_rows_are_enough_room(algorithm: str, memory: str) -> None:
     table = _megabytes(20)
@@ -81,15 +81,21 @@ def test_auto_takes_an_algorithm_that_needs_fewer_rows_at_once() -> None:
 
 
 _WIDTHS = [
-    (10_000, "100KB"),
-    (40_000, "500KB"),
-    (60_000, "500KB"),
-    (200_000, "1.5MB"),
+    pytest.param(width, memory, unknown, id=f"{width}-{memory}-{form}", marks=pytest.mark.slow if slow else ())
+    for width, memory, unknown, form, slow in (
+        (10_000, "100KB", False, "table", False),
+        (10_000, "100KB", True, "stream", True),
+        (40_000, "500KB", False, "table", True),
+        (40_000, "500KB", True, "stream", False),
+        (60_000, "500KB", False, "table", True),
+        (60_000, "500KB", True, "stream", True),
+        (200_000, "1.5MB", False, "table", False),
+        (200_000, "1.5MB", True, "stream", True),
+    )
 ]
 
 
-@pytest.mark.parametrize(("width", "memory"), _WIDTHS)
-@pytest.mark.parametrize("unknown", [False, True], ids=["table", "stream"])
+@pytest.mark.parametrize(("width", "memory", "unknown"), _WIDTHS)
 @pytest.mark.parametrize("algorithm", ["auto", *_SPILLING])
 def test_all_rows_come_or_none_and_what_is_advised_works(
     algorithm: str, unknown: bool, width: int, memory: str
@@ -117,7 +123,9 @@ def _joined(table: pa.Table, memory: str, algorithm: str, *, unknown: bool) -> t
     return found, None
 
 
-@pytest.mark.parametrize("memory", ["500KB", "700KB", "1MB"])
+@pytest.mark.parametrize(
+    "memory", ["500KB", *(pytest.param(more, marks=pytest.mark.slow) for more in ("700KB", "1MB"))]
+)
 @pytest.mark.parametrize("algorithm", ["auto", *_SPILLING])
 def test_keys_may_be_as_wide_as_rows(algorithm: str, memory: str) -> None:
     table = _wide(40, 60_000).select(["s"]).rename_columns(["k"])
