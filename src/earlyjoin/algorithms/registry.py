@@ -66,10 +66,12 @@ def get(name: str, sides: int = 2) -> type[Operator]:
 
 
 def _imported_names() -> Iterator[str]:
-    """All names in the order of the modules, of which no more are imported than are asked for."""
-    for module in _MODULES:
-        home = import_module(f"earlyjoin.algorithms.{module}").__name__
+    """All names in the order of the modules, of which no more are imported than are asked for; others come last."""
+    homes = [f"earlyjoin.algorithms.{module}" for module in _MODULES]
+    for home in homes:
+        import_module(home)
         yield from [name for name, operator in _registered.items() if operator.__module__ == home]
+    yield from [name for name, operator in _registered.items() if operator.__module__ not in homes]
 
 
 def refusal(plan: Plan, description: Description) -> str | None:
