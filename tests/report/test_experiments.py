@@ -11,6 +11,8 @@ import pytest
 from earlyjoin.cli.main import main
 from earlyjoin.predicates import equal
 from earlyjoin.report.experiments import EXPERIMENTS
+from earlyjoin.report.experiments.ehj import setting as ehj
+from earlyjoin.report.experiments.rpj import setting as rpj
 from earlyjoin.report.experiments.tracing import trace
 from earlyjoin.state.budget import MemoryLimit
 
@@ -24,6 +26,8 @@ def test_runs_and_draws(
     monkeypatch.delenv("EARLYJOIN_DATA", raising=False)
     outputs = []
     for number in range(2):
+        for kept in (ehj.many_to_many, ehj.one_to_many, rpj.run):
+            kept.cache_clear()  # else the second run would be the first one
         picture = tmp_path / f"{number}.png"
         assert main(["experiment", name, "--scale", "0.01", "--json", "--plot", str(picture)]) == 0
         outputs.append(json.loads(capsys.readouterr().out))

@@ -12,6 +12,10 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
+# Tests ask many small things of a young JVM: code that is optimised for long runs costs more to make than it saves, and
+# so do collectors of garbage with threads of their own. Sessions that tests start in other processes inherit it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 def spark_settings() -> dict[str, str]:
     """Settings of the session, each with its reason."""
