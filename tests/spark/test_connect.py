@@ -37,7 +37,7 @@ query = ej.join(frames[0].where("a < 1500"), frames[1], on="k")
 told["head"] = query.head(20).num_rows
 told["written"] = query.write(target)
 told["band"] = len(ej.join(*frames, on=ej.band("k", eps=1)).head(100))
-from earlyjoin.spark import delivery
+from earlyjoin.spark.bulk import delivery
 delivery.COLLECTED_NBYTES = 0
 query = ej.join(*frames, on="k")
 told["first"] = next(iter(query)).num_rows
