@@ -175,3 +175,14 @@ def test_what_must_wait_for_the_rows_of_a_step_comes_after_they_are_built() -> N
 def test_arguments_are_named() -> None:
     with pytest.raises(TypeError, match="positional"):
         Driver(NotedOperator(), ListedInputs(), None, 0.5, [0, 0], [False, False])  # type: ignore[misc, arg-type]
+
+
+def test_none_says_that_input_will_be_waited_for_while_rows_are_held_back() -> None:
+    held = [True]
+    inputs = ListedInputs(Arrival(0, BATCH), None, *ends())
+    inputs.arrivals.appendleft(Arrival(1, BATCH))
+    given = []
+    for matches in driver(NotedOperator(arrive=[PAIR]), inputs, holding=lambda: held[0]).run():
+        given.append((matches, len(inputs.arrivals)))
+        held[0] = matches is not None
+    assert given == [(PAIR, 4), (PAIR, 3), (None, 3)]

@@ -12,7 +12,7 @@ import pytest
 import earlyjoin as ej
 from earlyjoin.algorithms.protocol import Matches, Step
 from earlyjoin.algorithms.resizing import Resizing
-from earlyjoin.local.execution import OutputBuilder
+from earlyjoin.local.building import OutputBuilder
 
 LEFT = pa.table({"k": [row % 50 for row in range(2_000)], "a": range(2_000)})
 RIGHT = pa.table({"k": [row % 50 for row in range(200)], "b": range(200)})

@@ -168,17 +168,29 @@ class OutputSchema:
 
     def fitting(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...], nbytes: int) -> int:
         """How many of the rows, from the first on, can be built within so many bytes; at least one."""
+        sides = self._filling(rows, index)
+        length = len(sides[0][1])
+        if length * sum(source.widest(wanted) for source, _, wanted in sides) <= nbytes:
+            return length
+        return max(1, int(np.searchsorted(np.cumsum(self.sizes(rows, index)), nbytes, side="right")))
+
+    def sizes(self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...]) -> Int64:
+        """Bytes that each of the rows takes when it is built."""
+        sides = self._filling(rows, index)
+        sizes = np.zeros(len(sides[0][1]), dtype=np.int64)
+        for source, numbers, wanted in sides:
+            sizes += source.sizes(numbers, wanted)
+        return sizes
+
+    def _filling(
+        self, rows: tuple[Rows | None, ...], index: tuple[Int64 | None, ...]
+    ) -> list[tuple[Rows, Int64, list[int]]]:
+        """The sides that are there: their rows, which of them, and the columns that they fill."""
         sides = []
         for source, numbers, wanted in zip(self._unpacked(rows), index, self._wanted_of(rows), strict=True):
             if source is not None and numbers is not None:
                 sides.append((source, numbers, wanted))
-        length = len(sides[0][1])
-        if length * sum(source.widest(wanted) for source, _, wanted in sides) <= nbytes:
-            return length
-        sizes = np.zeros(length, dtype=np.int64)
-        for source, numbers, wanted in sides:
-            sizes += source.sizes(numbers, wanted)
-        return max(1, int(np.searchsorted(np.cumsum(sizes), nbytes, side="right")))
+        return sides
 
     def _wanted_of(self, rows: tuple[Rows | None, ...]) -> tuple[list[int], ...]:
         """For each side the positions of the columns that it fills."""

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from earlyjoin.algorithms.protocol import Matches, Operator, Slice, Step
 from earlyjoin.algorithms.reading import Ratio
@@ -38,15 +38,25 @@ class Driver:
     """Called as soon as a step is done, by those who write down how a run goes."""
     between_steps: Callable[[], None] = lambda: None
     """Called when the rows of a step have been built: only then may rows leave memory that its matches point to."""
+    holding: Callable[[], bool] = lambda: False
+    """Are rows held back? Before input is waited for they are to go out."""
+    overdue: Callable[[], bool] = lambda: False
+    """Have they been held back for long?"""
+    _waits: bool = field(default=False, init=False)
 
-    def run(self) -> Iterator[Matches]:
-        """All matches, as they are found. Between two of them the operator's state is complete."""
+    def run(self) -> Iterator[Matches | None]:
+        """All matches, as they are found, and None where rows that are held back are to go out.
+
+        Between two of them the operator's state is complete.
+        """
         for step in self._steps():
             self.watching()
             if step is not None:
                 if self.estimating is not None:
                     self.estimating.saw(step)
                 yield step
+            elif self._waits or self.overdue():
+                yield None
             self.between_steps()
             if self.stopping():
                 return
@@ -55,6 +65,10 @@ class Driver:
         yield from self.operator.resume()
         silent = False
         while not all(self.ended):
+            if self.holding() and not self.inputs.waiting(self._wanted_side()):
+                self._waits = True
+                yield None
+                self._waits = False
             try:
                 arrival = self._next_arrival(0.0 if silent else self.wait_s)
             except Exception:

@@ -18,6 +18,7 @@ from earlyjoin.algorithms.protocol import Context, Description, Matches, Operato
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.kernels.hashing import hash_words
+from earlyjoin.local.building import OutputBuilder
 from earlyjoin.local.driver import Driver
 from earlyjoin.local.estimating import Estimating
 from earlyjoin.local.estimating.running import Reading, statistics_share
@@ -83,7 +84,7 @@ class LocalExecution:
         output_budget = None
         if rest.limit.bytes is not None:
             output_budget, rest = rest.split(self._output_share)
-        self._builder = OutputBuilder(plan.output, output_budget)
+        self._builder = OutputBuilder(plan.output, output_budget, self.clock)
         # Values are measured before rows are built, so the memory for rows serves both.
         step_measures = StepMeasures(
             Expressions(self._options.aggregates, plan),
@@ -198,9 +199,17 @@ class LocalExecution:
             stopping=self._stopping,
             estimating=self.estimating,
             between_steps=self.resizing.enforce,
+            holding=lambda: self._builder.holds,
+            overdue=lambda: self._builder.overdue,
         )
-        for matches in driver.run():
-            yield from self._builder.build(matches)
+        try:
+            for matches in driver.run():
+                yield from self._builder.give_held() if matches is None else self._builder.build(matches)
+        except Exception:
+            yield from self._builder.give_held()  # they were found before
+            raise
+        if not self.stop_asked:
+            yield from self._builder.give_held()
         if not self.stop_asked:
             for source in self.sources:
                 if source.files is not None:
@@ -281,49 +290,6 @@ def _row_nbytes(source: Source) -> int:
 def _is_measured(source: Source) -> bool:
     """Is it known, and not guessed, how wide its rows are?"""
     return source.rows_hint == 0 or bool(source.bytes_hint and source.rows_hint)
-
-
-class OutputBuilder:
-    """Builds rows from matches inside a share of the budget (None: output does not count, as with budgets in rows)."""
-
-    def __init__(self, output: OutputSchema, budget: Budget | None) -> None:
-        self._output = output
-        self._budget, self._account = budget, budget.account("output batch") if budget is not None else None
-        self._rest: tuple[Matches, int] | None = None
-
-    def build(self, matches: Matches) -> Iterator[pa.RecordBatch]:
-        """The rows of the matches, in as few batches as fit."""
-        if self._account is None or self._account.limit.bytes is None:
-            yield self._output.build(matches.rows, matches.index)
-            return
-        start = 0
-        while start < len(matches):
-            index = tuple(None if numbers is None else numbers[start:] for numbers in matches.index)
-            count = min(len(matches) - start, self._output.fitting(matches.rows, index, self._account.limit.bytes))
-            batch = self._piece(matches, start, count)
-            size = self._output.nbytes(batch)
-            if count == 1 and size > self._account.limit.bytes and self._budget is not None:
-                raise row_too_large(size, self._budget, "rows that go out")
-            # Sizes are known before, but for padding and nested values, which are averages.
-            self._account.reserve(min(size, self._account.limit.bytes))
-            start += count
-            self._rest = (matches, start)
-            yield batch
-            self._rest = None
-            self._account.clear()
-
-    def unbuilt(self) -> list[pa.RecordBatch]:
-        """The rows of the matches in hand that were not given out yet."""
-        if self._rest is None or self._rest[1] >= len(self._rest[0]):
-            return []
-        matches, start = self._rest
-        return [self._piece(matches, start, len(matches) - start)]
-
-    def _piece(self, matches: Matches, start: int, count: int) -> pa.RecordBatch:
-        if start == 0 and count == len(matches):
-            return self._output.build(matches.rows, matches.index)
-        index = tuple(None if numbers is None else numbers[start : start + count] for numbers in matches.index)
-        return self._output.build(matches.rows, index)
 
 
 class _Ended(Source):
