@@ -1,8 +1,8 @@
 """From matches to batches of rows, inside a share of the memory.
 
-Rows that travel packed become columns again only here, and thousands of columns cost as much for two rows as for twenty.
-So small pieces of such rows are kept, packed, until there are enough of them, some time has passed, or input is waited
-for::
+Rows that travel packed become columns again only here, and thousands of columns cost as much for two rows as for
+twenty. So small pieces of such rows are kept, packed, until there are enough of them, some time has passed, or input is
+waited for::
 
     matches ──▶ few packed rows ──▶ held ──▶ one batch
                      └─ the first of all, or a large piece ──▶ a batch at once

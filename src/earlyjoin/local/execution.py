@@ -12,9 +12,8 @@ from earlyjoin.algorithms import registry, wide_rows
 from earlyjoin.algorithms.aggregates import Expressions
 from earlyjoin.algorithms.choice import fits_beside
 from earlyjoin.algorithms.options import OperatorOptions
-from earlyjoin.algorithms.output import OutputSchema
 from earlyjoin.algorithms.packing import packed_plan, packings_of
-from earlyjoin.algorithms.protocol import Context, Description, Matches, Operator, Plan
+from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan
 from earlyjoin.algorithms.reading import Ratio, make_reading
 from earlyjoin.algorithms.resizing import Resizing
 from earlyjoin.kernels.hashing import hash_words
@@ -29,7 +28,7 @@ from earlyjoin.local.sources.base import BatchSizes, Source
 from earlyjoin.local.sources.columnar.packing import PackedSource
 from earlyjoin.local.sources.simulated import SimulatedSource
 from earlyjoin.local.virtual_inputs import VirtualInputs
-from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
+from earlyjoin.state.budget import Budget, MemoryLimit
 from earlyjoin.state.clock import Clock, LogicalClock, VirtualClock
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.disk.spill import SpillDirectory
