@@ -53,6 +53,25 @@ def test_small_pieces_become_larger_batches(algorithm: str, how: str, monkeypatc
     assert len(batches[60.0]) < len(batches[-1.0])
 
 
+def test_what_is_held_back_is_not_unbuilt_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stays in hand after matches have been dealt with would come twice after a pause."""
+    monkeypatch.setattr(building, "_HELD_S", 60.0)
+    query = ej.join(LEFT, RIGHT, on="k", algorithm="ehj", memory="700KB")
+    builder, given, held = query._execution._builder, 0, 0
+    build = builder.build
+
+    def checked(matches: Matches) -> Iterator[pa.RecordBatch]:
+        nonlocal held
+        yield from build(matches)
+        held += builder.holds
+        assert builder.unbuilt() == []
+
+    monkeypatch.setattr(builder, "build", checked)
+    given = sum(batch.num_rows for batch in query)
+    assert given == ROWS
+    assert held > 10
+
+
 class Held:
     """Gives its rows, then waits to be let go."""
 

@@ -81,3 +81,30 @@ def test_growth_is_geometric() -> None:
         capacities.add(len(grown.whole))
     assert len(capacities) < 25
     assert np.array_equal(grown.data, np.arange(10_000))
+
+
+def test_large_blocks_grow_in_mappings_that_keep_what_views_show() -> None:
+    grown = Growable(np.int64, account(10**8))
+    grown.append(np.arange(100_000))
+    view = grown.data
+    grown.append(np.arange(500_000))
+    assert np.array_equal(view, np.arange(100_000))  # it keeps the old block
+    del view
+    grown.append(np.arange(2_000_000))
+    assert np.array_equal(grown.data, np.concatenate([np.arange(n) for n in (100_000, 500_000, 2_000_000)]))
+    assert grown._mapping is not None
+    grown.clear()
+    grown.append([1, 2])
+    assert grown._mapping is None
+    assert grown.data.tolist() == [1, 2]
+
+
+def test_growing_does_without_mappings_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError("no more mappings")
+
+    monkeypatch.setattr("earlyjoin.state.growable.mmap.mmap", refused)
+    grown = Growable(np.int64, account(10**8))
+    for start in range(0, 300_000, 50_000):
+        grown.append(np.arange(start, start + 50_000))
+    assert np.array_equal(grown.data, np.arange(300_000))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import InputError
 from earlyjoin.state.rows.sizes import batch_nbytes
+from earlyjoin.state.rows.store import one_batch
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -66,15 +67,11 @@ class ParquetRows(Writer):
         import pyarrow.parquet as pq
 
         self._writer = pq.ParquetWriter(stream, schema, compression="snappy")
-        self._held: list[pa.RecordBatch] = []
-        self._held_bytes = 0
-        self._held_rows = 0
+        self._pile = Pile(schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        self._held_bytes += batch_nbytes(batch)
-        self._held_rows += batch.num_rows
-        if self._held_bytes >= GROUP_BYTES or self._held_rows >= GROUP_ROWS:
+        self._pile.add(batch)
+        if self._pile.nbytes >= GROUP_BYTES or self._pile.rows >= GROUP_ROWS:
             self._write_group()
 
     def close(self) -> None:
@@ -84,16 +81,54 @@ class ParquetRows(Writer):
             self._writer.close()
 
     def abandon(self) -> None:
-        self._held, self._held_bytes, self._held_rows = [], 0, 0
+        self._pile = Pile(self.schema)
         # The garbage collector would have the writer write the end; from now on that fails, and without a word.
         super().abandon()
         self._writer.is_open = False
 
     def _write_group(self) -> None:
-        held, rows = self._held, self._held_rows
-        self._held, self._held_bytes, self._held_rows = [], 0, 0
-        if rows:
-            self._writer.write_table(pa.Table.from_batches(held, schema=self.schema), row_group_size=rows)
+        pile, self._pile = self._pile, Pile(self.schema)
+        if pile.rows:
+            self._writer.write_table(pile.table(), row_group_size=pile.rows)
+
+
+class Pile:
+    """Batches that wait, in their order. A column of a batch takes memory by itself, however few rows it has.
+
+    So every eighth small batch is put together with the seven before, every eighth of those again, and so on: a row is
+    copied a few times, and few small batches are there at once.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.nbytes = self.rows = 0
+        self._schema = schema
+        self._levels: list[list[pa.RecordBatch]] = [[]]
+        """The batches of each level, those that have been put together most often last."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Put it on top."""
+        nbytes = batch_nbytes(batch)
+        self.nbytes, self.rows = self.nbytes + nbytes, self.rows + batch.num_rows
+        self._levels[0].append(batch)
+        level = 0
+        while len(self._levels[level]) >= _TOGETHER and nbytes < _COLUMN_NBYTES * batch.num_columns:
+            if level + 1 == len(self._levels):
+                self._levels.append([])
+            batch = one_batch(pa.Table.from_batches(self._levels[level], schema=self._schema))
+            self._levels[level] = []
+            level += 1
+            self._levels[level].append(batch)
+            nbytes = batch_nbytes(batch)
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        batches = [batch for level in reversed(self._levels) for batch in level]
+        return pa.Table.from_batches(batches, schema=self._schema)
+
+
+_TOGETHER = 8
+_COLUMN_NBYTES = 2048
+"""A column with fewer bytes takes about as much for what Arrow and Python keep of it."""
 
 
 class CsvRows(Writer):

@@ -1,10 +1,12 @@
-"""Many columns of fixed width as one: what costs time a column, a few rows at a time, then costs it once a row.
+"""Many columns as one or two: what costs time a column, a few rows at a time, then costs it once a row.
 
 Rows of hundreds of columns soon fill a small memory, so that batches and pages have few rows; gathering, writing and
 reading them column by column takes far longer than moving their bytes. Columns that a join does not look at travel side
-by side in one value, and are columns again when rows go out::
+by side in one value, and are columns again when rows go out. Texts lie side by side in a second value, and their
+lengths in the first::
 
-    values of 8 bytes … │ of 4 bytes … │ of 2 … │ of 1 … │ a bit a column: is it there, or null?
+    values of 8 bytes … │ of 4 bytes, lengths of texts … │ of 2 … │ of 1 … │ a bit a column: is it there, or null?
+    text │ text │ text …
 """
 
 from __future__ import annotations
@@ -18,13 +20,16 @@ import pyarrow as pa
 
 from earlyjoin.predicates.encoding.buffers import validity
 from earlyjoin.predicates.encoding.keys import Int64
+from earlyjoin.state.rows.packed_texts import TEXTS, Lengths, apart, side_by_side, text_lengths
+from earlyjoin.state.rows.sizes import LIKELY_NBYTES, likely_row_nbytes
 from earlyjoin.state.rows.store import Rows
 
-PACKED = "__packed"
-"""The name of the column of packed values."""
+PACKED, PACKED_TEXTS = "__packed", "__packed_texts"
+"""The names of the columns of packed values."""
 LEAST_COLUMNS = 32
 """Fewer columns are not worth it."""
 _WORD = 8
+_LENGTH_NBYTES, _OFFSET_NBYTES = 4, 8
 
 Block = npt.NDArray[np.uint8]
 """Packed values: a row for each row, a byte for each byte of them."""
@@ -54,8 +59,10 @@ class _Chosen:
     places: list[int]
     """Where they lie among those that travel."""
     packed: frozenset[int]
+    texts: list[int]
+    """Where the packed texts lie among those that travel, if any of them is wanted."""
     nbytes: int
-    """Bytes of the packed ones of a row, once they are columns again, and while they still are not."""
+    """Bytes of the packed ones of a row, once they are columns again, and while they still are not; without texts."""
 
 
 class RowPacking:
@@ -70,9 +77,11 @@ class RowPacking:
         self._types = [field.type for field in schema]
         self._chosen: dict[tuple[int, ...], _Chosen] = {}
         self._groups: list[_Group] = []
+        self._texts = [position for position in positions if not _width(self._types[position])]
+        """Packed columns of texts, in the order in which they lie."""
         by_width: dict[int, list[int]] = {}
         for position in positions:
-            by_width.setdefault(_width(self._types[position]), []).append(position)
+            by_width.setdefault(_width(self._types[position]) or _LENGTH_NBYTES, []).append(position)
         start = 0
         for width in sorted(by_width, key=lambda width: -(width & -width)):  # every value where its size wants it
             self._groups.append(_Group(start, width, tuple(by_width[width])))
@@ -85,32 +94,42 @@ class RowPacking:
         self.at = len(plain)
         """Where the column of packed values lies."""
         fields = [*(schema.field(position) for position in plain), pa.field(PACKED, pa.binary(self.row_nbytes), False)]
+        if self._texts:
+            likely = likely_row_nbytes(pa.schema([schema.field(position) for position in self._texts]))
+            fields.append(pa.field(PACKED_TEXTS, pa.large_binary(), False, {LIKELY_NBYTES: str(likely)}))
         self.packed_schema = pa.schema(fields)
 
     @classmethod
     def of(cls, schema: pa.Schema, looked_at: Container[str]) -> RowPacking | None:
         """The packing of an input of whose columns a join looks at some; None where there is too little to pack."""
         names = schema.names
-        able = [p for p, field in enumerate(schema) if _width(field.type) and field.name not in looked_at]
-        if len(able) < LEAST_COLUMNS or len(set(names)) < len(names) or PACKED in names:
+        able = [p for p, field in enumerate(schema) if _can_be_packed(field.type) and field.name not in looked_at]
+        taken = PACKED in names or PACKED_TEXTS in names
+        if len(able) < LEAST_COLUMNS or len(set(names)) < len(names) or taken:
             return None
         return cls(schema, able)
 
     def width(self, position: int) -> int:
-        """Bytes of a packed value."""
+        """Bytes of a packed value; 0 for texts."""
         return _width(self._types[position])
 
     def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch as its rows travel."""
         rows, columns = batch.num_rows, batch.columns
         block = np.zeros((rows, self.row_nbytes), dtype=np.uint8)
+        texts = [columns[position] for position in self._texts]
+        lengths = text_lengths(texts)
+        number_of = {position: number for number, position in enumerate(self._texts)}
         for group in self._groups:
             values = group.values(block)
             for number, position in enumerate(group.positions):
-                values[:, number] = _fixed(columns[position], values.dtype)
+                text = number_of.get(position)
+                values[:, number] = _fixed(columns[position], values.dtype) if text is None else lengths[text]
         self._pack_bits(block, [columns[position] for position in self._order])
-        packed = pa.Array.from_buffers(pa.binary(self.row_nbytes), rows, [None, pa.py_buffer(block)])
-        return pa.RecordBatch.from_arrays([*(columns[p] for p in self.places), packed], schema=self.packed_schema)
+        packed = [pa.Array.from_buffers(pa.binary(self.row_nbytes), rows, [None, pa.py_buffer(block)])]
+        if texts:
+            packed.append(side_by_side(texts, lengths))
+        return pa.RecordBatch.from_arrays([*(columns[p] for p in self.places), *packed], schema=self.packed_schema)
 
     def _pack_bits(self, block: Block, columns: list[pa.Array]) -> None:
         bits = block[:, self._bits :]
@@ -120,17 +139,24 @@ class RowPacking:
             if valid is not None:
                 bits[~valid, number // 8] &= np.uint8(0xFF ^ (1 << number % 8))
 
-    def unpack(self, packed: pa.Array, positions: Container[int]) -> dict[int, pa.Array]:
-        """Some columns, by position, of packed values."""
+    def unpack(self, packed: pa.Array, texts: pa.Array | None, positions: Container[int]) -> dict[int, pa.Array]:
+        """Some columns, by position, of packed values; ``texts`` may be left out if none of those is text."""
         rows = len(packed)
         raw = np.frombuffer(packed.buffers()[1] or b"", dtype=np.uint8)[packed.offset * self.row_nbytes :]
         block = raw[: rows * self.row_nbytes].reshape(rows, self.row_nbytes)
         validities = self._validities(block)
         arrays: dict[int, pa.Array] = {}
+        lengths: dict[int, npt.NDArray[np.generic]] = {}
+        nulls: dict[int, pa.Buffer | None] = {}
         number = 0
         for group in self._groups:
-            chosen = [place for place, position in enumerate(group.positions) if position in positions]
             values = group.values(block)
+            chosen = []
+            for place, position in enumerate(group.positions):
+                if _width(self._types[position]) == 0:
+                    lengths[position], nulls[position] = values[:, place], validities.get(number + place)
+                elif position in positions:
+                    chosen.append(place)
             values = values if len(chosen) == len(group.positions) else values[:, chosen]
             buffer, step = pa.py_buffer(np.ascontiguousarray(values.T)), rows * group.width
             for at, place in enumerate(chosen):
@@ -143,6 +169,14 @@ class RowPacking:
                 else:
                     arrays[position] = pa.Array.from_buffers(type_, rows, [valid, held])
             number += len(group.positions)
+        if texts is not None:
+            matrix: Lengths = np.empty((rows, len(self._texts)), dtype=np.uint32)
+            for at, position in enumerate(self._texts):
+                matrix[:, at] = lengths[position]
+            chosen = [number for number, position in enumerate(self._texts) if position in positions]
+            wanted = [self._texts[number] for number in chosen]
+            columns = apart(texts, matrix, chosen, [(self._types[one], nulls[one]) for one in wanted])
+            arrays |= dict(zip(wanted, columns, strict=True))
         return arrays
 
     def _validities(self, block: Block) -> dict[int, pa.Buffer]:
@@ -160,9 +194,11 @@ class RowPacking:
         if wanted not in self._chosen:
             plain = tuple(position for position in wanted if position in self.places)
             packed = frozenset(wanted).difference(plain)
-            nbytes = sum(_width(self._types[position]) for position in packed)
+            nbytes = sum(self.width(position) or _OFFSET_NBYTES for position in packed)
             places = [self.places[position] for position in plain]
-            self._chosen[wanted] = _Chosen(wanted, plain, places, packed, nbytes + self.row_nbytes if packed else 0)
+            texts = [self.at + 1] if any(not self.width(position) for position in packed) else []
+            nbytes = nbytes + self.row_nbytes if packed else 0
+            self._chosen[wanted] = _Chosen(wanted, plain, places, packed, texts, nbytes)
         return self._chosen[wanted]
 
 
@@ -179,21 +215,24 @@ class UnpackedRows:
     def take(self, index: Int64, columns: Sequence[int] | None = None) -> list[pa.Array]:
         """The chosen rows, with the packed columns among those wanted unpacked."""
         chosen = self._packing.chosen(columns)
-        taken = self._rows.take(index, [*chosen.places, self._packing.at] if chosen.packed else chosen.places)
+        packed = [self._packing.at, *chosen.texts] if chosen.packed else []
+        taken = self._rows.take(index, [*chosen.places, *packed])
         arrays = dict(zip(chosen.plain, taken, strict=False))
-        if chosen.packed:
-            arrays |= self._packing.unpack(taken[-1], chosen.packed)
+        if packed:
+            fixed, *texts = taken[len(chosen.plain) :]
+            arrays |= self._packing.unpack(fixed, texts[0] if texts else None, chosen.packed)
         return [arrays[position] for position in chosen.wanted]
 
     def sizes(self, index: Int64, columns: Sequence[int] | None = None) -> Int64:
         """Bytes of each of the chosen rows."""
         chosen = self._packing.chosen(columns)
-        return self._rows.sizes(index, chosen.places) + chosen.nbytes
+        sizes = self._rows.sizes(index, chosen.places) + chosen.nbytes
+        return sizes + 2 * self._rows.sizes(index, chosen.texts) if chosen.texts else sizes
 
     def widest(self, columns: Sequence[int]) -> int:
         """No row takes more bytes than this."""
         chosen = self._packing.chosen(columns)
-        return self._rows.widest(chosen.places) + chosen.nbytes
+        return self._rows.widest(chosen.places) + 2 * self._rows.widest(chosen.texts) + chosen.nbytes
 
 
 def _width(type_: pa.DataType) -> int:
@@ -204,6 +243,10 @@ def _width(type_: pa.DataType) -> int:
     if is_.is_primitive(type_) or is_.is_decimal(type_) or is_.is_fixed_size_binary(type_):
         return int(type_.byte_width)
     return 0
+
+
+def _can_be_packed(type_: pa.DataType) -> bool:
+    return bool(_width(type_)) or type_ in TEXTS
 
 
 def _fixed(column: pa.Array, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:

@@ -20,6 +20,10 @@ _FLAT = frozenset(
 """Types whose own size tells the truth: most columns, so they are asked first."""
 
 
+LIKELY_NBYTES = b"earlyjoin.likely_nbytes"
+"""In the metadata of a field: how large a value is likely to be, where the type does not tell."""
+
+
 def batch_nbytes(batch: pa.RecordBatch) -> int:
     """Bytes of the rows of a batch: a slice counts for its part, so the slices of a batch add up to about the whole."""
     return sum(map(array_nbytes, batch.columns))
@@ -72,7 +76,7 @@ def likely_row_nbytes(schema: pa.Schema) -> int:
         try:
             sizes.append(max(1, field.type.bit_width // 8))
         except ValueError:
-            sizes.append(40)
+            sizes.append(int((field.metadata or {}).get(LIKELY_NBYTES, 40)))
     return int(max(1, sum(sizes)))
 
 

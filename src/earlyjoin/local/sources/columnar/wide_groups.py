@@ -121,7 +121,7 @@ class WideGroup:
         return form
 
     def _batches(self, part: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        for batch in self._file.iter_batches(rows, row_groups=[self._group], columns=part, use_threads=True):
+        for batch in self._file.iter_batches(rows, row_groups=[self._group], columns=part, use_threads=False):
             yield batch.select(part)
 
 
