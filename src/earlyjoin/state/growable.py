@@ -4,8 +4,8 @@ A large block grows without being copied (the kernel moves pages, not bytes), so
 for two copies. The budget is asked for the new capacity before it is taken.
 
 Inside a limit in bytes large blocks are mappings of their own. The system's allocator leaves holes where hundreds of
-arrays grow side by side: a process with 150 columns of text and 64 MB took twice what its arrays held. There may be only
-so many mappings, so what counts as large grows with the limit.
+arrays grow side by side: a process with 150 columns of text and 64 MB took twice what its arrays held. There may be
+only so many mappings, so what counts as large grows with the limit.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Growable:
         except OSError:  # the system has no more mappings
             self._mapping, self._array = None, np.empty(shape, dtype=old.dtype)
         else:
-            self._array = np.ndarray(shape, old.dtype, self._mapping)
+            self._array = _array_in(self._mapping, shape, old.dtype)
         self._array[: self.length] = old[: self.length]
 
     def _grow_mapping(self, shape: tuple[int, ...], nbytes: int) -> bool:
@@ -97,7 +97,7 @@ class Growable:
             mapping.resize(nbytes)
         except (BufferError, OSError, SystemError):  # in use, no room, or no system call for it
             shape = old_shape
-        self._array = np.ndarray(shape, dtype, mapping)
+        self._array = _array_in(mapping, shape, dtype)
         return shape is not old_shape
 
     def append(self, values: npt.NDArray[np.generic] | Sequence[int]) -> None:
@@ -131,3 +131,8 @@ class Growable:
         self._array = np.empty((0, *self._array.shape[1:]), dtype=self._array.dtype)
         self._mapping = None
         self.length = 0
+
+
+def _array_in(mapping: mmap.mmap, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+    """An array of the mapping's bytes, which cannot be moved while the array or a view of it lives."""
+    return np.frombuffer(mapping, np.uint8, int(np.prod(shape)) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
