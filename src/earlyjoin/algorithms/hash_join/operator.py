@@ -303,7 +303,11 @@ class PartitionedHashJoin(Operator):
         return saved
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take everything over."""
+        """Take everything over into no more memory than held it: parts fill in another order than they grew in."""
+        with self.context.budget.without_spare_room():
+            self._take_over(snapshot)
+
+    def _take_over(self, snapshot: Snapshot) -> None:
         values = snapshot.values
         self._take_shape(*values["shape"])
         self.phase, self._finishing = Phase(values["phase"]), values["finishing"]
@@ -312,9 +316,9 @@ class PartitionedHashJoin(Operator):
         self.rule.load(values["rule"])
         self.room.pages_read = values["room"]
         self.table.restore(snapshot.part("table"))
-        self.load_more(values["more"])
         if values["arriving"] is not None:
             self.intake.load(snapshot, values["arriving"])
+        self.load_more(values["more"])  # what it books if there is room comes behind what must have room
         if values["task"] is not None:
             self.task = self.load_task(values["task"])
         if values["cleanup"] is not None:
