@@ -67,7 +67,7 @@ class OutputBuilder:
             if self._held:
                 self._rest = (matches, start)
                 yield from self.give_held()
-                self._rest = None
+                self._rest = None  # what follows may be held back in its turn
                 continue
             batch = self._piece(matches, start, count)
             size = self._output.nbytes(batch)

@@ -14,7 +14,8 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from earlyjoin.errors import BudgetExceeded, InputError
@@ -115,6 +116,7 @@ class Budget:
         self._rows = 0
         self._peak_bytes = 0
         self._peak_rows = 0
+        self._tight = False
 
     def split(self, fraction: float, *, least_rows: int = 1, least_bytes: int = 1024) -> tuple[Budget, Budget]:
         """Two budgets that together are this one: about ``fraction`` of it, and the rest."""
@@ -169,6 +171,20 @@ class Budget:
         with self._lock:
             here = self._rows <= limit.rows if limit.rows is not None else self._bytes <= (limit.bytes or 0)
             return here and all(part.would_fit(part._share(limit)) for part in self._parts if part._share is not None)
+
+    @contextmanager
+    def without_spare_room(self) -> Iterator[None]:
+        """Meanwhile nobody here takes room to grow: a saved state is to fit into a memory that it filled."""
+        self._tight = True
+        try:
+            yield
+        finally:
+            self._tight = False
+
+    @property
+    def tight(self) -> bool:
+        """Is room taken for what is there and for nothing more?"""
+        return self._tight or (self._parent is not None and self._parent.tight)
 
     def account(self, name: str) -> Account:
         """A named holder of memory."""
@@ -244,6 +260,11 @@ class Account:
     def limit(self) -> MemoryLimit:
         """What the budget behind it allows in all."""
         return self._budget.limit
+
+    @property
+    def tight(self) -> bool:
+        """Is room taken for what is there and for nothing more?"""
+        return self._budget.tight
 
     def try_reserve(self, bytes_: int = 0, rows: int = 0) -> bool:
         """Book more; False, with nothing booked, when it does not fit."""

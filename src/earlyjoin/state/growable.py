@@ -65,7 +65,7 @@ class Growable:
         if length <= capacity:
             return
         generous = max(_LEAST, length, capacity + capacity // 2)
-        for target in (generous, length):
+        for target in (length,) if self._account.tight else (generous, length):
             if self._account.try_reserve((target - capacity) * self.row_nbytes):
                 self._resize((target, *self._array.shape[1:]))
                 return

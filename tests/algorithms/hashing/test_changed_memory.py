@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import earlyjoin as ej
+from algorithms.harness import Join
 from earlyjoin.algorithms.hash_join.merging.settings import MergeSettings
 from earlyjoin.algorithms.hash_join.settings import HashSettings
 from earlyjoin.algorithms.hash_join.table.sizing import split_memory
+from earlyjoin.predicates.encoding.carried import carried_batch
 from earlyjoin.state.budget import Budget, MemoryLimit
 
+_OVER: Any = object()
 ALGORITHMS = ["dhj", "ehj", "dphj", "xjoin", "hmj"]
 
 
@@ -82,3 +86,33 @@ def test_a_state_with_full_memory_finds_room_again(algorithm: str, rows: int, re
         place = tmp_path / str(stop)
         query.pause(place)
         assert given + sum(batch.num_rows for batch in ej.resume(place, left=left, right=right)) == 2000
+
+
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "rpj"])
+@pytest.mark.parametrize(("memory", "width"), [("400KB", 1600), ("900KB", 3000)])
+def test_a_state_fits_into_the_memory_that_it_filled(algorithm: str, memory: str, width: int, tmp_path: Path) -> None:
+    """Regression: parts that were filled in another order took more room to grow, and the batch in hand found none."""
+    rng = np.random.default_rng(width)
+    rows = 400_000 // width
+    keys = [pa.array(rng.permutation(rows)) for _ in range(2)]
+    tables = [pa.table({"k": k, "pad": pa.array([bytes(width)] * rows, pa.binary(width))}) for k in keys]
+    schema, found, number = tables[0].schema, 0, 0
+    joins = [Join(algorithm, schema, schema, tmp_path, memory=memory)]
+    arrivals = [(side, start) for start in range(0, rows, 17) for side in (0, 1)]
+    for side, start in arrivals:
+        batch = tables[side].slice(start, 17).to_batches()[0]
+        steps = joins[-1].operator.arrive(side, carried_batch(batch))
+        while (step := next(steps, _OVER)) is not _OVER:
+            found += len(step or ())
+            number += 1
+            if number % 7 == 0:
+                joins.append(Join(algorithm, schema, schema, tmp_path, memory=memory))
+                joins[-1].context.ticks.next_tick = joins[-2].context.ticks.next_tick
+                joins[-1].operator.restore(joins[-2].operator.snapshot())
+                joins.pop(0).close()
+                steps = joins[-1].operator.resume()
+                joins[-1].check()
+    for call in (lambda: joins[-1].end(0), lambda: joins[-1].end(1), lambda: joins[-1].finish()):
+        found += len(call())
+    assert found == rows
+    joins[-1].close()

@@ -94,7 +94,9 @@ def test_unmatched_rows_of_the_one_side_do_not_wait_for_its_end(algorithm: str, 
     run = Run(algorithm, tmp_path, arrivals, memory="60rows", how=how, options={"partitions": 2, "one_side": "left"})
     alone = [row["id"] for row in run.rows if how == "anti" or row["id_right"] is None]
     assert sorted(alone) == list(range(10, 300))
-    if not run.operator.freezes:  # else partitions of the other side go to disk, to keep the order of freezing
+    if (
+        not run.operator.policy.traits.freezes
+    ):  # else partitions of the other side go to disk, to keep the order of freezing
         assert len([row for row in run.before_cleanup if row["id"] >= 10]) == 290
 
 

@@ -18,6 +18,7 @@ from earlyjoin.algorithms.hash_join.hmj import HashMergeJoin
 from earlyjoin.algorithms.hash_join.merging.matching_runs import MatchingRunsRule, slots
 from earlyjoin.algorithms.hash_join.merging.merge_input import page_cost
 from earlyjoin.algorithms.hash_join.merging.settings import MergeSettings
+from earlyjoin.algorithms.hash_join.merging.sorted_runs_policy import SortedRuns
 from earlyjoin.algorithms.hash_join.merging.tasks import DiskDiskTask, fitting, next_merge
 from earlyjoin.algorithms.hash_join.rules import Stamps
 from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun
@@ -57,7 +58,9 @@ class Bench:
         plan = make_plan(ej.equal("k"), SCHEMA, SCHEMA)
         context = Context(budget=Budget(memory), spill=SpillDirectory(directory), output_rows=output_rows)
         self.join = HashMergeJoin(plan, context, MergeSettings(partitions=1, fan_in=fan_in, one_side=one_side))
-        self.join.rule = self.join.merge_work.rule = LabelsAlone(1)
+        assert isinstance(self.join.policy, SortedRuns)
+        self.policy = self.join.policy
+        self.join.state.rule = self.policy.merge_work.rule = LabelsAlone(1)
         self.found: list[tuple[int, int]] = []
 
     def flush(self, left: Rows, right: Rows, *, together: bool = True) -> None:
@@ -65,12 +68,12 @@ class Bench:
         for side, rows in enumerate((left, right)):
             for at in range(0, len(rows), 2):  # no more than two rows at once: memory may be tiny
                 batch = pa.RecordBatch.from_pylist([{"k": k, "id": n} for k, n in rows[at : at + 2]], schema=SCHEMA)
-                keys = self.join.key.encode(side, batch)
+                keys = self.join.state.key.encode(side, batch)
                 ticks = self.join.context.ticks
                 self.join.table.insert(side, 0, batch, keys, ticks.upcoming(batch.num_rows))
                 ticks.pass_by(batch.num_rows)
             if rows:
-                self.join.flush_sorted(side, 0, label=label if together else None)
+                self.policy.flush_sorted(side, 0, label=label if together else None)
 
     def take(self, step: Step) -> None:
         if step is not None:
@@ -78,7 +81,7 @@ class Bench:
             self.found += [(row["id"], row["id_right"]) for row in table.to_pylist()]
 
     def merge_all(self) -> None:
-        self.run(DiskDiskTask(self.join, 0))
+        self.run(self.policy.merge_task(0))
 
     def run(self, task: DiskDiskTask) -> None:
         while not task.done:
@@ -106,7 +109,7 @@ def test_the_example_of_rpj_section_2_2(tmp_path: Path) -> None:
     bench.flush([(1, 1), (3, 2), (9, 3)], [(3, 10), (7, 11)])
     bench.flush([(6, 5), (7, 6)], [(1, 12), (4, 13)])
     bench.flush([(4, 7)], [(9, 14), (4, 15)])
-    task = DiskDiskTask(bench.join, 0)
+    task = bench.policy.merge_task(0)
     while len(bench.join.table.runs[0][0]) == 3:
         bench.take(task.step())
     assert bench.found == [(1, 12), (6, 11)], "the first merging: runs 1 and 2 of both sides"
@@ -249,27 +252,27 @@ def test_a_merge_that_was_saved_half_way_goes_on(tmp_path: Path) -> None:
         bench = Bench(spill, MemoryLimit(rows=12), output_rows=5)
         for number, (left, right) in enumerate(keys):
             bench.flush([(k, 100 * number + n) for n, k in enumerate(left)], [(k, n) for n, k in enumerate(right)])
-        task = DiskDiskTask(bench.join, 0)
+        task = bench.policy.merge_task(0)
         for _ in range(steps):
             if not task.done:
                 bench.take(task.step())
         if task.done:
             bench.close()
             break
-        bench.join.task = task
+        bench.join.state.task = task
         saved = bench.join.snapshot()
         saved.values = json.loads(json.dumps(saved.values))
         again = Bench(spill, MemoryLimit(rows=12), output_rows=5)
-        again.join.rule = again.join.merge_work.rule
+        again.join.state.rule = again.policy.merge_work.rule
         again.join.restore(saved)
         found = list(bench.found)
         bench.run(task)
-        resumed = again.join.task
+        resumed = again.join.state.task
         assert isinstance(resumed, DiskDiskTask)
         again.run(resumed)
         assert Counter(found + again.found) == Counter(bench.found)
         for opened in (bench, again):
-            opened.join.task = None
+            opened.join.state.task = None
             opened.close()
         steps += 9
     assert steps > 20
@@ -300,7 +303,7 @@ def test_a_repeated_key_of_the_one_side_as_a_hot_word(one_side: str, tmp_path: P
             once: Rows = [(50, number)]
             many: Rows = [(50, 10 * number + n) for n in range(1, 10)]
             bench.flush(*((once, many) if one_side == "left" else (many, once)), together=False)
-        task = bench.join.task = DiskDiskTask(bench.join, 0)
+        task = bench.join.state.task = bench.policy.merge_task(0)
         try:
             for _ in range(steps):
                 bench.take(task.step())
@@ -311,7 +314,7 @@ def test_a_repeated_key_of_the_one_side_as_a_hot_word(one_side: str, tmp_path: P
         pauses += task.merge is not None and task.merge._hot is not None
         again = Bench(spill, MemoryLimit(rows=12), **given)
         again.join.restore(saved)
-        resumed = again.join.task
+        resumed = again.join.state.task
         assert isinstance(resumed, DiskDiskTask)
         with pytest.raises(InputError, match="k = 50 occurs more than once"):
             again.run(resumed)

@@ -46,8 +46,8 @@ def test_flushes_are_written_one_behind_the_other(algorithm: str, together: int,
     options = {"partitions": 4, "page_rows": 5} | ({"flush": "all"} if algorithm == "hmj" else {})
     join = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="60rows", options=options)
     operator: Any = join.operator
-    make, calls = operator.room.make, []
-    operator.room.make = lambda needed: (calls.append(needed), make(needed))
+    make, calls = operator.eviction.make, []
+    operator.eviction.make = lambda needed: (calls.append(needed), make(needed))
     for number in range(10):
         keys = pa.array(random_keys(40, 1000, seed=number))
         join.arrive(number % 2, pa.RecordBatch.from_arrays([keys, keys], schema=SCHEMA))
@@ -163,7 +163,9 @@ def test_the_least_to_load_comes_first(sizes: tuple[int, int], one_side: str | N
     for side, key in arrivals:
         join.arrive(side, pa.RecordBatch.from_pydict({"k": [key], "id": [0]}, schema=SCHEMA))
     operator: Any = join.operator
-    loads = [operator.table.on_disk[operator.loaded_side(p), p] for p in operator.make_cleanup().save()["order"]]
+    loads = [
+        operator.table.on_disk[operator.state.loaded_side(p), p] for p in operator.policy.cleanup().save()["order"]
+    ]
     assert loads == sorted(loads)
     assert loads[0] < loads[-1]
     join.close()
@@ -205,3 +207,16 @@ def test_a_row_that_is_too_large(algorithm: str, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded, match="give more memory"):
         join.arrive(0, pa.RecordBatch.from_arrays(columns, schema=schema))
     join.close()
+
+
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "hmj", "rpj"])
+def test_a_saved_state_keeps_its_roles(algorithm: str, tmp_path: Path) -> None:
+    """Reading strategies and predictions ask the operator for R and for the one-side."""
+    first = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="60rows", options={"one_side": "right", "partitions": 3})
+    assert (first.operator.build_side, first.operator.one_side) == (1, 1)
+    second = Join(algorithm, SCHEMA, SCHEMA, tmp_path, memory="60rows", options={"partitions": 5})
+    assert (second.operator.build_side, second.operator.one_side) == (0, None)
+    second.operator.restore(first.operator.snapshot())
+    assert (second.operator.build_side, second.operator.table.partitions) == (1, 3)  # type: ignore[attr-defined]
+    for join in (first, second):
+        join.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from earlyjoin.algorithms.hash_join.rpj.arrival_statistics import ArrivalStatistics
 from earlyjoin.algorithms.hash_join.rpj.expected_output import ExpectedOutput
 from earlyjoin.algorithms.hash_join.rpj.formulas import PageCosts, dd_cost, md_cost, merged_pages
-from earlyjoin.algorithms.hash_join.rpj.task_choice import Task, best_task
+from earlyjoin.algorithms.hash_join.rpj.task_choice import ChosenTask, best_task
 
 few = settings(max_examples=15, deadline=None)
 
@@ -140,7 +140,7 @@ def test_costs() -> None:
     assert float(dd_cost(np.array([15]), COSTS)[0]) == 2 * 8 * 15
 
 
-def choose(memory: list[list[int]], disk: list[int], **kinds: Any) -> Task | None:
+def choose(memory: list[list[int]], disk: list[int], **kinds: Any) -> ChosenTask | None:
     runs, pages = np.array([[1, 1], [1, 1]]), np.array([[10, 10], [10, 10]])
     return best_task(np.array(memory), np.array(disk), runs, pages, pages.sum(axis=0), costs=COSTS, **kinds)
 
@@ -148,24 +148,24 @@ def choose(memory: list[list[int]], disk: list[int], **kinds: Any) -> Task | Non
 def test_the_task_of_the_highest_rate_is_chosen() -> None:
     md, dd = float(md_cost(np.array(1), np.array(10), COSTS)), 2 * 8 * 20
     assert choose([[0, 0], [0, 0]], [0, 0]) is None
-    assert choose([[5, 6], [4, 0]], [0, 0]) == Task(0, 1)
-    assert choose([[0, 0], [1, 0]], [0, 0]) == Task(1, 0)
+    assert choose([[5, 6], [4, 0]], [0, 0]) == ChosenTask(0, 1)
+    assert choose([[0, 0], [1, 0]], [0, 0]) == ChosenTask(1, 0)
     even = round(dd / md * 10)
-    assert choose([[10, 0], [0, 0]], [0, even + 9]) == Task(None, 1)
-    assert choose([[10, 0], [0, 0]], [0, even - 9]) == Task(0, 0)
-    assert choose([[10, 0], [0, 0]], [0, 10**6], dd=False) == Task(0, 0)
-    assert choose([[10**6, 0], [0, 0]], [0, 1], md=False) == Task(None, 1)
+    assert choose([[10, 0], [0, 0]], [0, even + 9]) == ChosenTask(None, 1)
+    assert choose([[10, 0], [0, 0]], [0, even - 9]) == ChosenTask(0, 0)
+    assert choose([[10, 0], [0, 0]], [0, 10**6], dd=False) == ChosenTask(0, 0)
+    assert choose([[10**6, 0], [0, 0]], [0, 1], md=False) == ChosenTask(None, 1)
     assert choose([[10**6, 0], [0, 0]], [0, 0], md=False) is None
 
 
 def test_where_every_task_waits_for_a_silence_the_one_that_finds_most_is_worth_more() -> None:
-    assert choose([[10, 0], [0, 0]], [0, 20]) == Task(0, 0)
-    assert choose([[10, 0], [0, 0]], [0, 20], wait=1000.0) == Task(None, 1)
+    assert choose([[10, 0], [0, 0]], [0, 20]) == ChosenTask(0, 0)
+    assert choose([[10, 0], [0, 0]], [0, 20], wait=1000.0) == ChosenTask(None, 1)
 
 
 def test_disk_partitions_are_worth_more_the_fewer_runs_they_have() -> None:
     runs, pages = np.array([[1, 1], [9, 1]]), np.array([[10, 10], [10, 10]])
     none = np.zeros(2, dtype=np.int64)
     chosen = best_task(np.array([[5, 5], [0, 0]]), none, runs, pages, none, costs=COSTS)
-    assert chosen == Task(0, 1)
+    assert chosen == ChosenTask(0, 1)
     assert pytest.approx(float(md_cost(runs[1], pages[1], COSTS)[0])) == 9 * 8 + 1

@@ -25,6 +25,7 @@ import pyarrow as pa
 from earlyjoin.algorithms.hash_join.table.partitioning import Numbers, Piece
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.state.hash_index import Cursor
+from earlyjoin.state.rows.sizes import batch_nbytes
 from earlyjoin.state.rows.store import BatchRows
 from earlyjoin.state.snapshot import Snapshot
 
@@ -65,6 +66,19 @@ class Arriving:
     """Rows of the piece in hand."""
     first_tick: int = 0
     piece_nbytes: int = 0
+
+    @property
+    def rows_left(self) -> int:
+        """Rows that may not be in the table yet."""
+        return int(self.batch.num_rows) - self.offset
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held, the batch itself left out: the input buffer counts it."""
+        held = sum(part.nbytes for part in (self.keys, self.numbers) if part is not None)
+        if self.piece is not None:
+            held += self.piece.keys.nbytes + batch_nbytes(self.piece.batch) + self.piece.arrivals.nbytes
+        return held
 
     def next_stage(self, stage: Stage) -> None:
         """Begin a stage from the first partition on."""

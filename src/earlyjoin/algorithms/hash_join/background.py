@@ -15,21 +15,21 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from earlyjoin.algorithms.hash_join.disk_pairs import settle_found
+from earlyjoin.algorithms.hash_join.join_state import JoinState
 from earlyjoin.algorithms.hash_join.table.chain_probe import ChainProbe
 from earlyjoin.algorithms.hash_join.table.disk_part import DiskPage, DiskRun, PageReader
 from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.state.counters import Counters
-
-if TYPE_CHECKING:
-    from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
 
 _WAIT_S = 0.005
 """How long a step waits for the thread."""
@@ -54,8 +54,8 @@ class Finding:
 class BackgroundProbe(MemoryDiskTask):
     """A memory-disk task whose reading and probing are done by a thread."""
 
-    def __init__(self, join: PartitionedHashJoin, side: int, partition: int, **resumed: Any) -> None:
-        super().__init__(join, side, partition, **resumed)
+    def __init__(self, state: JoinState, side: int, partition: int, finished: Callable[[MemoryDiskTask], None]) -> None:
+        super().__init__(state, side, partition, finished)
         self._findings: queue.Queue[Finding | BaseException] = queue.Queue(maxsize=1)
         self._settled = threading.Semaphore(0)
         self._stopping = threading.Event()
@@ -63,15 +63,17 @@ class BackgroundProbe(MemoryDiskTask):
         self._thread: threading.Thread | None = None
         self._counters = Counters()
         """What the thread counts, taken over with each finding."""
-        self._scratch = join.table.memory.account("row numbers of the background process")
+        self._scratch = state.table.memory.account("row numbers of the background process")
 
     @classmethod
-    def start(cls, join: PartitionedHashJoin, side: int, partition: int) -> MemoryDiskTask:
+    def start(
+        cls, state: JoinState, side: int, partition: int, finished: Callable[[MemoryDiskTask], None]
+    ) -> MemoryDiskTask:
         """Begin in a thread, or step by step where memory has no room for the thread's row numbers."""
-        task = cls(join, side, partition)
-        if task._scratch.try_reserve(2 * 3 * 8 * join.context.output_rows):
+        task = cls(state, side, partition, finished)
+        if task._scratch.try_reserve(2 * 3 * 8 * state.context.output_rows):
             return task
-        return MemoryDiskTask(join, side, partition, started_at=task.started_at, labels=task.labels)
+        return MemoryDiskTask(state, side, partition, finished, started_at=task.started_at, labels=task.labels)
 
     def guard(self, side: int, partition: int) -> AbstractContextManager[Any]:
         """Hold this while the memory part is probed or changed."""
@@ -97,15 +99,15 @@ class BackgroundProbe(MemoryDiskTask):
         if found.page is None:
             self._run = len(self.labels)
             self.stop()
-            self._join.task_finished(self)
+            self._finished(self)
             return None
-        step = self._join.late.settle_found(self.side, self.partition, found.page, found.i, found.j)
+        step = settle_found(self._state, self.side, self.partition, found.page, found.i, found.j)
         self._run, self._page, self._probe = found.run, found.first, found.probe
         self._settled.release()
         return step
 
     def _take_counters(self, found: Finding) -> None:
-        counters = self._join.context.counters
+        counters = self._state.context.counters
         counters.comparisons += found.comparisons
         for name in ("pages_read", "tuples_read", "bytes_read", "seeks"):
             setattr(counters, name, getattr(counters, name) + getattr(self._counters, name))
@@ -145,7 +147,7 @@ class BackgroundProbe(MemoryDiskTask):
     # The thread
 
     def _work(self, runs: list[DiskRun]) -> None:
-        reader = PageReader(self._join.table.files[1 - self.side].counting(self._counters))
+        reader = PageReader(self._state.table.files[1 - self.side].counting(self._counters))
         try:
             self._probe_runs(reader, runs)
         except BaseException as error:  # it belongs to whoever waits for findings
@@ -154,7 +156,7 @@ class BackgroundProbe(MemoryDiskTask):
             reader.drop()
 
     def _probe_runs(self, reader: PageReader, runs: list[DiskRun]) -> None:
-        out = np.empty((2, self._join.context.output_rows), dtype=np.int64)
+        out = np.empty((2, self._state.context.output_rows), dtype=np.int64)
         probe, first = self._probe.copy(), self._page
         for run in range(self._run, len(runs)):
             while (page := reader.read(runs[run], first)) is not None:
@@ -171,8 +173,8 @@ class BackgroundProbe(MemoryDiskTask):
         self._put(Finding(None, nothing, nothing, 0))
 
     def _found(self, page: DiskPage, probe: ChainProbe, out: Int64) -> Finding:
-        join, part = self._join, self._join.table.parts[self.side][self.partition]
-        keys = page.keys.without(page.matched if join.expendable[1 - self.side] else None)
+        state, part = self._state, self._state.table.parts[self.side][self.partition]
+        keys = page.keys.without(page.matched if state.expendable[1 - self.side] else None)
         with self._lock:
             i, j, comparisons = probe.next(part, keys, out, before=self.started_at)
         return Finding(page, i, j, comparisons)

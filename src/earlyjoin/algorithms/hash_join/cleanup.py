@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from earlyjoin.algorithms.hash_join.disk_pairs import probe_memory, probe_page, unmatched_in_memory
+from earlyjoin.algorithms.hash_join.join_state import JoinState
 from earlyjoin.algorithms.hash_join.one_side import refuse_repeated
 from earlyjoin.algorithms.hash_join.table.chain_probe import ChainProbe
 from earlyjoin.algorithms.matching.settlement import one_sided
@@ -31,7 +33,6 @@ from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import row_too_large
 
 if TYPE_CHECKING:
-    from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
     from earlyjoin.algorithms.hash_join.table.disk_part import DiskPage, Stripes
 
 
@@ -60,6 +61,11 @@ class FinalWork(Protocol):
         """A bounded piece of the work."""
         ...
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held beside the table."""
+        ...
+
     def save(self) -> dict[str, Any]:
         """Plain values for a snapshot."""
         ...
@@ -68,12 +74,18 @@ class FinalWork(Protocol):
         """Take over what ``save`` gave."""
         ...
 
+    def close(self) -> None:
+        """Give memory back and remove what is half written. Idempotent."""
+        ...
+
 
 class CleanUp:
     """Joins what was never joined, in a given order of partitions."""
 
-    def __init__(self, join: PartitionedHashJoin, order: list[int]) -> None:
-        self._join, self._table = join, join.table
+    nbytes = 0
+
+    def __init__(self, state: JoinState, order: list[int]) -> None:
+        self._state, self._table = state, state.table
         self._order = order
         self._at = 0
         self._stage = Stage.BEGIN
@@ -119,7 +131,7 @@ class CleanUp:
 
     def _begin(self) -> Step:
         """Choose the build side; nothing is loaded of one that is empty, and the other is only looked through."""
-        self._build = self._join.loaded_side(self._partition)
+        self._build = self._state.loaded_side(self._partition)
         self._stripes, self._most = (0, 0), None
         self._next(Stage.ROOM)
         return None
@@ -173,8 +185,8 @@ class CleanUp:
         except BudgetExceeded:
             self._no_room(page, stop - start)
             return None
-        if self._join.one_side == build:
-            refuse_repeated(self._join, self._table.parts[build][partition], page.rows.batch.slice(start), keys)
+        if self._state.one_side == build:
+            refuse_repeated(self._state, self._table.parts[build][partition], page.rows.batch.slice(start), keys)
         self._load = [self._load[0], self._load[1], stop] if stop < len(page) else [self._load[0], following, 0]
         self._loaded += 1
         return None
@@ -205,24 +217,24 @@ class CleanUp:
         if not self._loaded or self._probe.over(len(other)) or not len(other):
             self._next(Stage.STREAM)
             return None
-        return self._join.late.probe_memory(self._probe, self._build, self._partition)
+        return probe_memory(self._state, self._probe, self._build, self._partition)
 
     # The other side
 
     def _stream(self) -> Step:
         """Some pairs of a page of the other side."""
-        join, other = self._join, 1 - self._build
+        state, other = self._state, 1 - self._build
         page = self._read(other)
         if page is None:
             return None
         if not self._probe.over(len(page)) and len(self._table.parts[self._build][self._partition]):
-            step = join.late.probe_page(self._probe, self._build, self._partition, page)
+            step = probe_page(self._state, self._probe, self._build, self._partition, page)
             if step is not None or not self._probe.over(len(page)):
                 return step
-        if self._runs_left() or not join.plan.how.gives_unmatched(other) or page.matched is None:
+        if self._runs_left() or not state.plan.how.gives_unmatched(other) or page.matched is None:
             self._turn_page(other, page)
             return None
-        stop = min(len(page), self._row + join.context.output_rows)
+        stop = min(len(page), self._row + state.context.output_rows)
         numbers = self._row + np.flatnonzero(~page.matched[self._row : stop])
         self._row = max(self._row, stop)
         if stop == len(page) and not len(numbers):
@@ -239,7 +251,7 @@ class CleanUp:
         runs = self._table.runs[side][self._partition]
         if self._page[0] >= len(runs) or not self._worth_reading(side):
             self._table.readers[side].drop()
-            check = side != self._build and self._runs_left() and self._join.one_side == self._build
+            check = side != self._build and self._runs_left() and self._state.one_side == self._build
             self._next(Stage.CHECK if check else Stage.BUILT)
             if check:
                 self._page = self._load[:2]
@@ -252,7 +264,7 @@ class CleanUp:
 
     def _worth_reading(self, side: int) -> bool:
         """Can the pages of a side match anything, or go out unmatched?"""
-        if side == self._build or self._join.plan.how.gives_unmatched(side):
+        if side == self._build or self._state.plan.how.gives_unmatched(side):
             return True
         return bool(len(self._table.parts[self._build][self._partition]))
 
@@ -263,7 +275,7 @@ class CleanUp:
             part = self._table.parts[self._build][self._partition]
             start = min(self._row, len(page))
             rest = page.keys.slice(start, len(page))
-            refuse_repeated(self._join, part, page.rows.batch.slice(start), rest, stored=False)
+            refuse_repeated(self._state, part, page.rows.batch.slice(start), rest, stored=False)
             self._turn_page(self._build, page)
         return None
 
@@ -296,8 +308,8 @@ class CleanUp:
 
     def _unmatched(self, side: int) -> Step:
         """Some unmatched rows in memory of the stripes in hand."""
-        step, self._row = self._join.late.unmatched_in_memory(
-            side, self._partition, self._row, stop_stripe=self._stripes[1]
+        step, self._row = unmatched_in_memory(
+            self._state, side, self._partition, self._row, stop_stripe=self._stripes[1]
         )
         return step
 
@@ -316,3 +328,6 @@ class CleanUp:
         self._stripes = (values["stripes"][0], values["stripes"][1])
         self._load, self._page = list(values["load"]), list(values["page"])
         self._probe = ChainProbe.load(values["probe"])
+
+    def close(self) -> None:
+        """All that it holds is in the table."""

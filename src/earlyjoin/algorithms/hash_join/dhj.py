@@ -12,35 +12,34 @@ No result comes before R has ended, and what lies on disk has met nothing: there
 
 from __future__ import annotations
 
-import numpy as np
-
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hash_join.cleanup import CleanUp
-from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, largest
+from earlyjoin.algorithms.hash_join.flushing import PartitionStatistics, Victim, largest
+from earlyjoin.algorithms.hash_join.join_state import Traits
 from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
+from earlyjoin.algorithms.hash_join.policy import Policy
 from earlyjoin.algorithms.hash_join.rules import DuplicateRule, NeverJoined
-from earlyjoin.algorithms.hash_join.settings import HashSettings
-from earlyjoin.algorithms.protocol import Context, Description, Formulas, Plan
+from earlyjoin.algorithms.hash_join.table.table import PartitionedTable
+from earlyjoin.algorithms.protocol import Description, Formulas
 from earlyjoin.predicates.base import Capability
 
 
-class FrozenHashJoin(PartitionedHashJoin):
-    """What DHJ and EHJ share: partitions freeze, and the clean-up takes R partitions in memory first."""
+class LargestOfR(Policy):
+    """The largest partition of R leaves; S has none in memory. Nothing on disk was ever joined."""
 
-    freezes = True
+    traits = Traits(freezes=True, build_first=True)
 
-    def cleanup_build_side(self, partition: int) -> int:
-        """R."""
-        return self.build_side
+    @staticmethod
+    def rule(table: PartitionedTable, build_side: int) -> DuplicateRule:
+        """What lies on disk has met nothing."""
+        return NeverJoined()
 
-    def make_cleanup(self) -> CleanUp:
-        """Pass one: R partitions in memory, which are forgotten one by one; pass two: frozen ones (EHJ section 4)."""
-        frozen = self.table.frozen[self.build_side]
-        return CleanUp(self, [*np.flatnonzero(~frozen).tolist(), *np.flatnonzero(frozen).tolist()])
+    def victims(self, statistics: PartitionStatistics) -> list[Victim]:
+        """The largest partition of R."""
+        return largest(statistics)
 
 
 @registry.register
-class DynamicHashJoin(FrozenHashJoin):
+class DynamicHashJoin(PartitionedHashJoin):
     """See the module."""
 
     description = Description(
@@ -53,20 +52,4 @@ class DynamicHashJoin(FrozenHashJoin):
         reading="ehj*",
         formulas=Formulas.FREEZING,
     )
-
-    def __init__(self, plan: Plan, context: Context, settings: HashSettings | None = None) -> None:
-        super().__init__(plan, context, settings)
-        for partition in range(self.table.partitions):
-            self.table.freeze(1 - self.build_side, partition)
-
-    def make_rule(self) -> DuplicateRule:
-        """Nothing on disk was ever joined."""
-        return NeverJoined()
-
-    def make_flush_policy(self) -> FlushPolicy:
-        """The largest partition of R; S has none in memory."""
-        return largest
-
-    def probes(self, side: int) -> bool:
-        """Only S, and only when all of R is there."""
-        return side != self.build_side and self.ended[self.build_side]
+    policy_type = LargestOfR

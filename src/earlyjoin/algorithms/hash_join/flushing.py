@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -45,14 +44,6 @@ class Victim:
     side: int
     partition: int
     rows: int | None = None
-
-
-class FlushPolicy(Protocol):
-    """Which rows leave memory when it is full."""
-
-    def __call__(self, statistics: PartitionStatistics) -> list[Victim]:
-        """The victims, at least one if any partition has rows in memory."""
-        ...
 
 
 def largest(statistics: PartitionStatistics) -> list[Victim]:

@@ -14,12 +14,12 @@ from earlyjoin.predicates.encoding.keys import Int64, Keys
 from earlyjoin.state.hash_index import Cursor
 
 if TYPE_CHECKING:
-    from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
+    from earlyjoin.algorithms.hash_join.join_state import JoinState
     from earlyjoin.algorithms.hash_join.table.memory_part import MemoryPart
 
 
 def refuse_repeated(
-    join: PartitionedHashJoin, part: MemoryPart, batch: pa.RecordBatch, keys: Keys, *, stored: bool = True
+    state: JoinState, part: MemoryPart, batch: pa.RecordBatch, keys: Keys, *, stored: bool = True
 ) -> None:
     """Raise InputError if a row of the batch has a key that another row in the part has too.
 
@@ -27,12 +27,12 @@ def refuse_repeated(
     """
     cursor, found = Cursor(), []
     while cursor.row < len(keys):
-        count, _ = part.probe(keys, cursor, join.found[0], join.found[1], once=False)
-        found.append(join.found[0, :count].copy())
+        count, _ = part.probe(keys, cursor, state.pairs[0], state.pairs[1], once=False)
+        found.append(state.pairs[0, :count].copy())
         rows = np.concatenate(found)
         repeated = rows[:-1][rows[1:] == rows[:-1]] if stored else rows
         if len(repeated):
-            raise repeated_key(join.key, part.side, batch, int(repeated[0]))
+            raise repeated_key(state.key, part.side, batch, int(repeated[0]))
         found = [rows[-1:]] if stored and len(rows) else []
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from earlyjoin.algorithms.hash_join.disk_pairs import probe_page
+from earlyjoin.algorithms.hash_join.join_state import JoinState
 from earlyjoin.algorithms.hash_join.table.chain_probe import ChainProbe
 from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun
 from earlyjoin.algorithms.protocol import Step
-
-if TYPE_CHECKING:
-    from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
 
 
 class Task(ABC):
@@ -42,12 +42,17 @@ class Task(ABC):
         """Has something been found that only has to go out?"""
         return False
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held."""
+        return 0
+
     def close(self) -> None:  # noqa: B027 - most tasks hold nothing
         """Let go of threads and memory."""
 
     @abstractmethod
     def save(self) -> dict[str, Any]:
-        """Plain values for a snapshot, from which ``PartitionedHashJoin.load_task`` makes the task again."""
+        """Plain values for a snapshot, from which ``Policy.load_task`` makes the task again."""
 
 
 class MemoryDiskTask(Task):
@@ -59,10 +64,17 @@ class MemoryDiskTask(Task):
 
     kind = "memory-disk"
 
-    def __init__(self, join: PartitionedHashJoin, side: int, partition: int, **resumed: Any) -> None:
-        self._join, self.side, self.partition = join, side, partition
-        other = join.table.runs[1 - side][partition]
-        self.started_at: int = resumed.get("started_at") or join.context.ticks.tick()
+    def __init__(
+        self,
+        state: JoinState,
+        side: int,
+        partition: int,
+        finished: Callable[[MemoryDiskTask], None],
+        **resumed: Any,
+    ) -> None:
+        self._state, self.side, self.partition, self._finished = state, side, partition, finished
+        other = state.table.runs[1 - side][partition]
+        self.started_at: int = resumed.get("started_at") or state.context.ticks.tick()
         self.labels: list[int] = resumed.get("labels") or [run.label for run in other]
         self._run, self._page = resumed.get("at", (0, 0))
         self._probe = ChainProbe.load(resumed["probe"]) if "probe" in resumed else ChainProbe()
@@ -80,23 +92,23 @@ class MemoryDiskTask(Task):
     def runs(self) -> list[DiskRun]:
         """The runs of the other side that are part of the task."""
         labels = set(self.labels)
-        return [run for run in self._join.table.runs[1 - self.side][self.partition] if run.label in labels]
+        return [run for run in self._state.table.runs[1 - self.side][self.partition] if run.label in labels]
 
     def step(self) -> Step:
         """Some pairs of a page, or the next page."""
-        join = self._join
-        page = join.table.readers[1 - self.side].read(self.runs[self._run], self._page)
+        reader = self._state.table.readers[1 - self.side]
+        page = reader.read(self.runs[self._run], self._page)
         if page is None:
             self._run, self._page, self._probe = self._run + 1, 0, ChainProbe()
             if self.done:
-                join.table.readers[1 - self.side].drop()
-                join.task_finished(self)
+                reader.drop()
+                self._finished(self)
             return None
         step = None
         if not self._probe.over(len(page)):
-            step = join.late.probe_page(self._probe, self.side, self.partition, page, before=self.started_at)
+            step = probe_page(self._state, self._probe, self.side, self.partition, page, before=self.started_at)
         if self._probe.over(len(page)):
-            self._page = join.table.readers[1 - self.side].next_page
+            self._page = reader.next_page
             self._probe = self._probe.behind(len(page))
         return step
 

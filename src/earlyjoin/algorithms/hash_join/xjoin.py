@@ -17,12 +17,49 @@ from __future__ import annotations
 import numpy as np
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, largest, largest_needed
+from earlyjoin.algorithms.hash_join.flushing import PartitionStatistics, Victim, largest, largest_needed
+from earlyjoin.algorithms.hash_join.join_state import JoinState, Traits
 from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
+from earlyjoin.algorithms.hash_join.policy import Policy
 from earlyjoin.algorithms.hash_join.rules import ResidenceRule
 from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask, Task
 from earlyjoin.algorithms.protocol import Description, Formulas
 from earlyjoin.predicates.base import Capability
+
+
+class LargestAndStage2(Policy):
+    """The largest partition leaves; in a silence the largest memory part with something new to meet probes."""
+
+    traits = Traits(striped=True)
+
+    def __init__(self, state: JoinState) -> None:
+        super().__init__(state)
+        assert isinstance(state.rule, ResidenceRule)
+        self._history = state.rule
+
+    def victims(self, statistics: PartitionStatistics) -> list[Victim]:
+        """The largest partition; of a memory in bytes all of it, because rows that stay would have to be copied."""
+        return largest(statistics) if self.table.memory.limit.rows is None else largest_needed(statistics)
+
+    def has_task(self) -> bool:
+        """Has some memory part not met all of the other side's runs?"""
+        return self._next_place() is not None
+
+    def next_task(self) -> Task | None:
+        """The largest memory part with something new to meet."""
+        place = self._next_place()
+        return MemoryDiskTask(self.state, *place, self.finished) if place is not None else None
+
+    def _next_place(self) -> tuple[int, int] | None:
+        table = self.table
+        fresh = np.maximum(table.last_insert, table.last_flush[::-1]) > self._history.last_moment
+        sizes = np.where(fresh & (table.on_disk[::-1] > 0), table.in_memory, 0)
+        side, partition = divmod(int(np.argmax(sizes)), table.partitions)
+        return (side, partition) if sizes[side, partition] > 0 else None
+
+    def finished(self, task: MemoryDiskTask) -> None:
+        """The memory part was used at the moment at which the task began."""
+        self._history.record(task.side, task.partition, task.started_at)
 
 
 @registry.register
@@ -39,33 +76,4 @@ class XJoin(PartitionedHashJoin):
         joins_on_arrival=True,
         formulas=Formulas.REPLACING,
     )
-    striped = True
-    rule: ResidenceRule
-
-    def make_rule(self) -> ResidenceRule:
-        """Residence in memory, and the history of stage 2."""
-        return ResidenceRule(self.table.partitions)
-
-    def make_flush_policy(self) -> FlushPolicy:
-        """The largest partition; of a memory in bytes all of it, because rows that stay would have to be copied."""
-        return largest if self.table.memory.limit.rows is None else largest_needed
-
-    def has_next_task(self) -> bool:
-        """Has some memory part not met all of the other side's runs?"""
-        return self._next_place() is not None
-
-    def next_task(self) -> Task | None:
-        """The largest memory part with something new to meet."""
-        place = self._next_place()
-        return MemoryDiskTask(self, *place) if place is not None else None
-
-    def _next_place(self) -> tuple[int, int] | None:
-        table = self.table
-        fresh = np.maximum(table.last_insert, table.last_flush[::-1]) > self.rule.last_moment
-        sizes = np.where(fresh & (table.on_disk[::-1] > 0), table.in_memory, 0)
-        side, partition = divmod(int(np.argmax(sizes)), table.partitions)
-        return (side, partition) if sizes[side, partition] > 0 else None
-
-    def task_finished(self, task: MemoryDiskTask) -> None:
-        """The memory part was used at the moment at which the task began."""
-        self.rule.record(task.side, task.partition, task.started_at)
+    policy_type = LargestAndStage2

@@ -13,19 +13,19 @@ merged last, and so once. Hashing reads every page once where merging in several
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from earlyjoin.algorithms.hash_join.cleanup import CleanUp
+from earlyjoin.algorithms.hash_join.disk_pairs import unmatched_in_memory
+from earlyjoin.algorithms.hash_join.join_state import JoinState
 from earlyjoin.algorithms.hash_join.merging.matching_runs import Slot, slots
 from earlyjoin.algorithms.hash_join.merging.merge_input import page_cost
-from earlyjoin.algorithms.hash_join.merging.partition_merge import PartitionMerge
+from earlyjoin.algorithms.hash_join.merging.partition_merge import MergeWork, PartitionMerge
 from earlyjoin.algorithms.hash_join.tasks import Task
 from earlyjoin.algorithms.merge_join.merge_tree import smallest_first
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.state.budget import Budget
-
-if TYPE_CHECKING:
-    from earlyjoin.algorithms.hash_join.merge_join import MergingHashJoin
 
 _MERGING_PART = 1.25
 """Pages of all runs of a merge may take one in so many parts of the memory: the rest is for further pages."""
@@ -36,15 +36,15 @@ class DiskDiskTask(Task):
 
     kind = "disk-disk"
 
-    def __init__(self, join: MergingHashJoin, partition: int, labels: set[int] | None = None) -> None:
-        self._join, self.partition = join, partition
-        runs = [run for side in (0, 1) for run in join.table.runs[side][partition]]
+    def __init__(self, work: MergeWork, fan_in: int, partition: int, labels: set[int] | None = None) -> None:
+        self._work, self._fan_in, self.partition = work, fan_in, partition
+        runs = [run for side in (0, 1) for run in work.table.runs[side][partition]]
         self._labels = {run.label for run in runs} if labels is None else labels
         self.merge: PartitionMerge | None = None
 
     def _slots(self) -> list[Slot]:
         left, right = (
-            [run for run in self._join.table.runs[side][self.partition] if run.label in self._labels] for side in (0, 1)
+            [run for run in self._work.table.runs[side][self.partition] if run.label in self._labels] for side in (0, 1)
         )
         return slots(left, right)
 
@@ -59,10 +59,9 @@ class DiskDiskTask(Task):
     def step(self) -> Step:
         """A piece of a merge, or the next merge."""
         if self.merge is None:
-            join = self._join
-            chosen = next_merge(self._slots(), join.set.fan_in, join.table.pages)
-            label = join.table.next_label()
-            self.merge = merge_of(join, self.partition, chosen, join.table.pages, label)
+            table = self._work.table
+            chosen = next_merge(self._slots(), self._fan_in, table.pages)
+            self.merge = merge_of(self._work, self.partition, chosen, table.pages, table.next_label())
             return None
         step = self.merge.step()
         if self.merge.done:
@@ -73,16 +72,21 @@ class DiskDiskTask(Task):
 
     def save(self) -> dict[str, Any]:
         """Where it stands; files being written are in the snapshot of the table."""
-        merge = save_merge(self._join, self.merge) if self.merge is not None else None
+        merge = save_merge(self._work, self.merge) if self.merge is not None else None
         return {"kind": self.kind, "partition": self.partition, "labels": sorted(self._labels), "merge": merge}
 
     @classmethod
-    def load(cls, join: MergingHashJoin, values: dict[str, Any]) -> DiskDiskTask:
+    def load(cls, work: MergeWork, fan_in: int, values: dict[str, Any]) -> DiskDiskTask:
         """The task that ``save`` saved."""
-        task = cls(join, values["partition"], set(values["labels"]))
+        task = cls(work, fan_in, values["partition"], set(values["labels"]))
         if values["merge"] is not None:
-            task.merge = load_merge(join, values["partition"], join.table.pages, values["merge"])
+            task.merge = load_merge(work, values["partition"], work.table.pages, values["merge"])
         return task
+
+    @property
+    def nbytes(self) -> int:
+        """What is being merged."""
+        return self.merge.nbytes if self.merge is not None else 0
 
     def close(self) -> None:
         """Give memory back and remove what is half written."""
@@ -93,10 +97,10 @@ class DiskDiskTask(Task):
 class MergeCleanUp:
     """Joins what was never joined, partition by partition: those first of which nothing was flushed."""
 
-    def __init__(self, join: MergingHashJoin) -> None:
-        self._join = join
-        on_disk = join.table.on_disk
-        self._order = sorted(range(join.table.partitions), key=lambda partition: bool(on_disk[:, partition].any()))
+    def __init__(self, state: JoinState, work: MergeWork, flush_pair: Callable[[int], None]) -> None:
+        self._state, self._table, self._work, self._flush_pair = state, state.table, work, flush_pair
+        on_disk = state.table.on_disk
+        self._order = sorted(range(state.table.partitions), key=lambda partition: bool(on_disk[:, partition].any()))
         self._at = 0
         self._row = [0, 0]
         self.merge: PartitionMerge | None = None
@@ -109,29 +113,30 @@ class MergeCleanUp:
 
     def step(self) -> Step:
         """A bounded piece of the work."""
-        join, partition = self._join, self._order[self._at]
+        table, partition = self._table, self._order[self._at]
         if self.merge is not None:
             return self._merge_step(self.merge)
         if self._hashing is not None:
             return self._hashing_step(self._hashing)
-        if not join.table.on_disk[:, partition].any():
+        if not table.on_disk[:, partition].any():
             return self._in_memory(partition)
         for other in self._order[self._at :]:
-            if any(len(join.table.parts[side][other]) for side in (0, 1)):
-                join.flush_pair(other)
+            if any(len(table.parts[side][other]) for side in (0, 1)):
+                self._flush_pair(other)
                 return None
-        left = slots(*(join.table.runs[side][partition] for side in (0, 1)))
-        if len(fitting(left, len(left), join.context.budget)) < len(left):
-            self._hashing = CleanUp(join, [partition])
+        left = slots(*(table.runs[side][partition] for side in (0, 1)))
+        budget = self._state.context.budget
+        if len(fitting(left, len(left), budget)) < len(left):
+            self._hashing = CleanUp(self._state, [partition])
         elif self._worth_a_merge(left):
-            self.merge = merge_of(join, partition, left, join.context.budget, None)
+            self.merge = merge_of(self._work, partition, left, budget, None)
         else:
             self._next_partition()
         return None
 
     def _worth_a_merge(self, left: list[Slot]) -> bool:
         """Are there pairs to find, or rows that go out unmatched?"""
-        how = self._join.plan.how
+        how = self._state.plan.how
         if len(left) == 1 and left[0].matches:
             return any(how.gives_unmatched(side) and left[0][side] for side in (0, 1))
         return bool(left)
@@ -152,8 +157,8 @@ class MergeCleanUp:
 
     def _next_partition(self) -> None:
         for side in (0, 1):
-            self._join.table.forget(side, self._order[self._at])
-            self._join.table.forget_disk(side, self._order[self._at])
+            self._table.forget(side, self._order[self._at])
+            self._table.forget_disk(side, self._order[self._at])
         self._at += 1
         self._row = [0, 0]
 
@@ -161,14 +166,14 @@ class MergeCleanUp:
         """Nothing of the partition was ever flushed: everything has met, unmatched rows come from memory."""
         for side in (0, 1):
             if self._row[side] >= 0:
-                step, self._row[side] = self._join.late.unmatched_in_memory(side, partition, self._row[side])
+                step, self._row[side] = unmatched_in_memory(self._state, side, partition, self._row[side])
                 return step
         self._next_partition()
         return None
 
     def save(self) -> dict[str, Any]:
         """Plain values for a snapshot."""
-        merge = save_merge(self._join, self.merge) if self.merge is not None else None
+        merge = save_merge(self._work, self.merge) if self.merge is not None else None
         hashing = self._hashing.save() if self._hashing is not None else None
         return {"order": self._order, "at": self._at, "row": self._row, "merge": merge, "hashing": hashing}
 
@@ -176,11 +181,16 @@ class MergeCleanUp:
         """Take over what ``save`` gave."""
         self._order, self._at, self._row = values["order"], values["at"], list(values["row"])
         if values["merge"] is not None:
-            partition, budget = self._order[self._at], self._join.context.budget
-            self.merge = load_merge(self._join, partition, budget, values["merge"])
+            partition, budget = self._order[self._at], self._state.context.budget
+            self.merge = load_merge(self._work, partition, budget, values["merge"])
         if values["hashing"] is not None:
-            self._hashing = CleanUp(self._join, [self._order[self._at]])
+            self._hashing = CleanUp(self._state, [self._order[self._at]])
             self._hashing.load(values["hashing"])
+
+    @property
+    def nbytes(self) -> int:
+        """What is being merged."""
+        return self.merge.nbytes if self.merge is not None else 0
 
     def close(self) -> None:
         """Give memory back and remove what is half written."""
@@ -219,30 +229,28 @@ def fitting(left: list[Slot], most: int, budget: Budget) -> list[Slot]:
     return left[:most]
 
 
-def merge_of(
-    join: MergingHashJoin, partition: int, chosen: list[Slot], budget: Budget, label: int | None
-) -> PartitionMerge:
+def merge_of(work: MergeWork, partition: int, chosen: list[Slot], budget: Budget, label: int | None) -> PartitionMerge:
     """A merge of some slots."""
     left = [run for slot in chosen for run in slot.left]
     right = [run for slot in chosen for run in slot.right]
-    return PartitionMerge(join.merge_work, partition, (left, right), budget, label=label)
+    return PartitionMerge(work, partition, (left, right), budget, label=label)
 
 
-def save_merge(join: MergingHashJoin, merge: PartitionMerge) -> dict[str, Any]:
+def save_merge(work: MergeWork, merge: PartitionMerge) -> dict[str, Any]:
     """Which runs it merges, by their places, and where it stands. What it has written goes with the table."""
     places = []
-    for runs, inputs in zip(join.table.runs, merge.inputs, strict=True):
+    for runs, inputs in zip(work.table.runs, merge.inputs, strict=True):
         known = [id(run) for run in runs[merge.partition]]
         places.append([known.index(id(entry.run)) for entry in inputs])
     values = merge.save()
-    join.table.half_written = merge.written
+    work.table.half_written = merge.written
     return {"runs": places, "label": merge.label, "state": values}
 
 
-def load_merge(join: MergingHashJoin, partition: int, budget: Budget, values: dict[str, Any]) -> PartitionMerge:
+def load_merge(work: MergeWork, partition: int, budget: Budget, values: dict[str, Any]) -> PartitionMerge:
     """The merge that ``save_merge`` saved."""
-    left, right = ([join.table.runs[side][partition][place] for place in values["runs"][side]] for side in (0, 1))
-    merge = PartitionMerge(join.merge_work, partition, (left, right), budget, label=values["label"])
-    merge.written, join.table.half_written = join.table.half_written, ([], [])
+    left, right = ([work.table.runs[side][partition][place] for place in values["runs"][side]] for side in (0, 1))
+    merge = PartitionMerge(work, partition, (left, right), budget, label=values["label"])
+    merge.written, work.table.half_written = work.table.half_written, ([], [])
     merge.load(values["state"])
     return merge

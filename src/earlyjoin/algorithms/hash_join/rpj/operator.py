@@ -16,17 +16,18 @@ the paper looks for input between tasks only (option ``hand-over``); here after 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.hash_join.flush_policies import optimal_flush
-from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, PartitionStatistics, Victim
-from earlyjoin.algorithms.hash_join.merge_join import MergingHashJoin
-from earlyjoin.algorithms.hash_join.merging.matching_runs import slots
-from earlyjoin.algorithms.hash_join.merging.tasks import DiskDiskTask
+from earlyjoin.algorithms.hash_join.flushing import PartitionStatistics, Victim
+from earlyjoin.algorithms.hash_join.join_state import JoinState
+from earlyjoin.algorithms.hash_join.merging.matching_runs import MatchingRunsRule, slots
+from earlyjoin.algorithms.hash_join.merging.settings import MergeSettings
+from earlyjoin.algorithms.hash_join.merging.sorted_runs_policy import SortedRuns
+from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
 from earlyjoin.algorithms.hash_join.rpj.arrival_statistics import ArrivalStatistics
 from earlyjoin.algorithms.hash_join.rpj.expected_output import ExpectedOutput
 from earlyjoin.algorithms.hash_join.rpj.formulas import PageCosts, merged_pages
@@ -34,39 +35,29 @@ from earlyjoin.algorithms.hash_join.rpj.task_choice import best_task
 from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun
 from earlyjoin.algorithms.hash_join.table.table import Flushed
 from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask, Task
-from earlyjoin.algorithms.protocol import Description, Formulas, Step
+from earlyjoin.algorithms.protocol import Description, Formulas
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.encoding.keys import Int64
+from earlyjoin.state.counters import Counters
 
 _PAPER = "RPJ, SIGMOD 2005"
 _FLUSH_OF_ROWS, _FLUSH_OF_BYTES = 0.05, 0.1
 """nflush, a parameter that the paper does not give, as a part of the rows in memory. Large runs cost less time."""
 
 
-@registry.register
-class RateBasedProgressiveJoin(MergingHashJoin):
-    """See the module."""
+class RateBased(SortedRuns):
+    """Optimal flush, and the task of the highest rate, from the statistics of arrivals."""
 
-    description = Description(
-        name="rpj",
-        title="rate-based progressive join",
-        paper=_PAPER,
-        needs=Capability.HASHABLE,
-        spills=True,
-        rows_at_once=5,
-        joins_on_arrival=True,
-        formulas=Formulas.RESULTS_ONLY,
-    )
     md: ClassVar[bool] = True
     dd: ClassVar[bool] = True
 
-    def make_flush_policy(self) -> FlushPolicy:
-        """Optimal flush, from the statistics that are kept from now on."""
-        self.statistics = ArrivalStatistics(self.table.partitions, unit_rows=self.set.unit_rows, decay=self.set.decay)
-        self.expected = ExpectedOutput(self.table.partitions)
+    def __init__(self, state: JoinState) -> None:
+        super().__init__(state)
+        settings, partitions = self.settings, self.table.partitions
+        self.statistics = ArrivalStatistics(partitions, unit_rows=settings.unit_rows, decay=settings.decay)
+        self.expected = ExpectedOutput(partitions)
         self._held_statistics = self.table.memory.account("statistics")
         self._book_statistics()
-        return self._optimal
 
     def _book_statistics(self) -> None:
         """Statistics count as well. They grow when rows leave, so there is room."""
@@ -76,34 +67,39 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         else:
             self._held_statistics.try_reserve(more)
 
-    def _optimal(self, statistics: PartitionStatistics) -> list[Victim]:
-        """The papers count memory in rows. Of a memory in bytes whole partitions leave, and no short runs."""
+    def victims(self, statistics: PartitionStatistics) -> list[Victim]:
+        """Optimal flush. The papers count memory in rows; of one in bytes whole partitions leave, and no short runs."""
         in_rows = self.table.memory.limit.rows is not None
-        fraction = self.set.flush_fraction or (_FLUSH_OF_ROWS if in_rows else _FLUSH_OF_BYTES)
+        fraction = self.settings.flush_fraction or (_FLUSH_OF_ROWS if in_rows else _FLUSH_OF_BYTES)
         count = max(1, int(fraction * statistics.memory.sum()))
-        least = 0 if in_rows else int(self.set.least_run * count)
+        least = 0 if in_rows else int(self.settings.least_run * count)
         victims = optimal_flush(statistics.able, self.statistics.probability(), count, least=least)
         return [Victim(victim.side, victim.partition, victim.rows if in_rows else None) for victim in victims]
 
     # Statistics
 
-    def rows_arrived(self, side: int, counts: Int64) -> None:
+    def arrived(self, side: int, counts: Int64) -> None:
         """Rows have come."""
         self.statistics.arrived(side, counts)
         self.expected.arrived(side, counts)
 
-    def end(self, side: int) -> Iterator[Step]:
+    def input_ended(self, side: int) -> None:
         """Rows of this side will not come any more."""
         self.statistics.end(side)
-        return super().end(side)
 
     def flush_sorted(
-        self, side: int, partition: int, *, rows: int | None = None, label: int | None = None
+        self,
+        side: int,
+        partition: int,
+        *,
+        rows: int | None = None,
+        label: int | None = None,
+        written: Counters | None = None,
     ) -> Flushed | None:
         """Rows leave, and what they could still meet is to be found on disk."""
-        flushed = super().flush_sorted(side, partition, rows=rows, label=label)
+        flushed = super().flush_sorted(side, partition, rows=rows, label=label, written=written)
         if flushed is not None:
-            departure = self.context.ticks.next_tick - 1
+            departure = self.state.context.ticks.next_tick - 1
             self.expected.flushed(side, partition, flushed.arrivals, departure)
             for kept in (0, 1):
                 self.expected.forget_flushes(kept, partition, self._oldest(1 - kept, partition))
@@ -113,13 +109,13 @@ class RateBasedProgressiveJoin(MergingHashJoin):
     def _oldest(self, side: int, partition: int) -> int:
         """Arrival of the oldest row that is in memory or about to come in."""
         arrivals = self.table.parts[side][partition].arrivals
-        oldest = int(arrivals[0]) if len(arrivals) else self.context.ticks.next_tick
-        arriving = self.intake.first_tick
-        return oldest if arriving is None else min(oldest, arriving)
+        oldest = int(arrivals[0]) if len(arrivals) else self.state.context.ticks.next_tick
+        arriving = self.state.arriving
+        return min(oldest, arriving.first_tick) if arriving is not None and arriving.piece is not None else oldest
 
     # Tasks
 
-    def has_next_task(self) -> bool:
+    def has_task(self) -> bool:
         """Is some task expected to find anything?"""
         md = self.md and bool(self._memory_pairs().any())
         return md or (self.dd and self.can_merge_aside and bool(self.expected.disk.any()))
@@ -132,17 +128,17 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         """The task of the highest expected output rate."""
         runs = np.array([[len(part) for part in side] for side in self.table.runs])
         pages = np.array([[sum(map(self._pages, part)) for part in side] for side in self.table.runs])
-        costs = PageCosts(self.set.random_cost, self.set.sequential_cost)
+        costs = PageCosts(self.settings.random_cost, self.settings.sequential_cost)
         best = best_task(
             self._memory_pairs(), self.expected.disk, runs, pages, self._merged_pages(),
-            costs=costs, wait=self.set.wait_cost, md=self.md, dd=self.dd and self.can_merge_aside,
+            costs=costs, wait=self.settings.wait_cost, md=self.md, dd=self.dd and self.can_merge_aside,
         )  # fmt: skip
         if best is None:
             return None
         if best.side is None:
             self.expected.merged(best.partition)
-            return DiskDiskTask(self, best.partition)
-        task = MemoryDiskTask(self, best.side, best.partition)
+            return self.merge_task(best.partition)
+        task = MemoryDiskTask(self.state, best.side, best.partition, self.finished)
         self.expected.probed(best.side, best.partition, task.started_at)
         return task
 
@@ -153,7 +149,7 @@ class RateBasedProgressiveJoin(MergingHashJoin):
             for partition in np.flatnonzero(self.expected.disk):
                 found = slots(*(self.table.runs[side][partition] for side in (0, 1)))
                 sizes = [sum(map(self._pages, (*slot.left, *slot.right))) for slot in found]
-                merged[partition] = merged_pages(sizes, self.set.fan_in)
+                merged[partition] = merged_pages(sizes, self.settings.fan_in)
         return merged
 
     def _pages(self, run: DiskRun) -> int:
@@ -161,26 +157,56 @@ class RateBasedProgressiveJoin(MergingHashJoin):
         page_rows = self.table.files[0].page_rows
         return len(run.sizes) if page_rows is None else -(-run.rows // page_rows)
 
-    def task_finished(self, task: MemoryDiskTask) -> None:
+    def finished(self, task: MemoryDiskTask) -> None:
         """The memory part was used at the moment at which the task began."""
-        self.rule.history[task.side][task.partition].record(task.started_at)
+        assert isinstance(self.state.rule, MatchingRunsRule)
+        self.state.rule.history[task.side][task.partition].record(task.started_at)
 
     # State
 
-    def save_more(self) -> dict[str, Any]:
+    def save(self) -> dict[str, Any]:
         """The statistics."""
         return {"statistics": self.statistics.save(), "expected": self.expected.save()}
 
-    def load_more(self, values: dict[str, Any]) -> None:
+    def load(self, values: dict[str, Any]) -> None:
         """Take them over."""
         self.statistics.load(values["statistics"])
         self.expected.load(values["expected"])
         self._book_statistics()
 
     def close(self) -> None:
-        """Give memory back and remove files."""
+        """Give memory back."""
         self._held_statistics.clear()
-        super().close()
+
+
+class MemoryDiskAlone(RateBased):
+    """RPJ-md."""
+
+    dd = False
+
+
+class DiskDiskAlone(RateBased):
+    """RPJ-dd."""
+
+    md = False
+
+
+@registry.register
+class RateBasedProgressiveJoin(PartitionedHashJoin):
+    """See the module."""
+
+    description = Description(
+        name="rpj",
+        title="rate-based progressive join",
+        paper=_PAPER,
+        needs=Capability.HASHABLE,
+        spills=True,
+        rows_at_once=5,
+        joins_on_arrival=True,
+        formulas=Formulas.RESULTS_ONLY,
+    )
+    options_type = MergeSettings
+    policy_type: ClassVar[type[RateBased]] = RateBased
 
 
 @registry.register
@@ -197,7 +223,7 @@ class MemoryDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         joins_on_arrival=True,
         formulas=Formulas.RESULTS_ONLY,
     )
-    dd = False
+    policy_type = MemoryDiskAlone
 
 
 @registry.register
@@ -214,4 +240,4 @@ class DiskDiskRateBasedProgressiveJoin(RateBasedProgressiveJoin):
         joins_on_arrival=True,
         formulas=Formulas.RESULTS_ONLY,
     )
-    md = False
+    policy_type = DiskDiskAlone

@@ -10,7 +10,7 @@ from earlyjoin.algorithms.hash_join.rpj.formulas import PageCosts, dd_cost, md_c
 from earlyjoin.predicates.encoding.keys import Int64
 
 
-class Task(NamedTuple):
+class ChosenTask(NamedTuple):
     """A task on one partition: md with the memory partition of ``side``, or dd when ``side`` is None."""
 
     side: int | None
@@ -28,7 +28,7 @@ def best_task(
     wait: float = 0.0,
     md: bool = True,
     dd: bool = True,
-) -> Task | None:
+) -> ChosenTask | None:
     """The task of the highest rate, or None when no task is expected to find anything: the reactive stage is over.
 
     ``memory_pairs[i, j]`` and ``disk_pairs[j]`` are Er; ``runs[i, j]`` and ``pages[i, j]`` those of the disk,
@@ -45,4 +45,4 @@ def best_task(
     if not (rates > 0).any():
         return None
     partition, kind = divmod(int(np.argmax(rates.T)), 3)
-    return Task(None if kind == 2 else kind, partition)
+    return ChosenTask(None if kind == 2 else kind, partition)

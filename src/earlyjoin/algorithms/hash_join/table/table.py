@@ -31,6 +31,7 @@ from earlyjoin.algorithms.protocol import Context, Plan
 from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.state.clock import LogicalClock
+from earlyjoin.state.counters import Counters
 from earlyjoin.state.rows.storage import contiguous
 from earlyjoin.state.rows.store import BatchRows
 from earlyjoin.state.snapshot import Snapshot
@@ -189,11 +190,13 @@ class PartitionedTable:
         rows: int | None = None,
         order: Order | None = None,
         label: int | None = None,
+        counters: Counters | None = None,
     ) -> Flushed | None:
         """Write a partition's memory part (or its oldest ``rows`` rows) to disk as one run, and forget it in memory.
 
         ``order`` sorts what is written; without one, rows lie in the order of their stripes, if the partition has any.
-        None when there is nothing to write; memory is given back all the same.
+        None when there is nothing to write; memory is given back all the same. What is written counts in ``counters``,
+        if there are any: they know what was written before and behind it.
         """
         part = self.parts[side][partition]
         self.context.counters.flushes += 1 if len(part) else 0
@@ -208,7 +211,7 @@ class PartitionedTable:
                 leaving, words = order(part, leaving)
             else:
                 leaving, stripe_ends = self.striping.ordered(side, partition, leaving)
-            flushed = self._write(side, partition, leaving, words, stripe_ends, label)
+            flushed = self._write(side, partition, leaving, words, stripe_ends, label, counters)
         again = _kept(part, staying)
         part.clear()
         self._in_memory[side, partition] = 0
@@ -225,8 +228,10 @@ class PartitionedTable:
         words: Words | None,
         stripe_ends: Int64 | None,
         label: int | None,
+        counters: Counters | None,
     ) -> Flushed:
         part, files = self.parts[side][partition], self.files[side]
+        files = files if counters is None else files.counting(counters)
         departure = self.context.ticks.tick()
         label = self.next_label() if label is None else label
         writer = PartWriter(files, label, page_bytes(part, words), stripe_ends=stripe_ends)
@@ -245,9 +250,9 @@ class PartitionedTable:
         self.last_flush[side, partition] = departure
         return Flushed(side, partition, run, part.arrivals[leaving].copy())
 
-    def freeze(self, side: int, partition: int) -> Flushed | None:
+    def freeze(self, side: int, partition: int, counters: Counters | None = None) -> Flushed | None:
         """Flush a partition for good: from now on its rows go to a page buffer and to disk."""
-        flushed = self.flush(side, partition)
+        flushed = self.flush(side, partition, counters=counters)
         self.frozen_at[side, partition] = self.context.ticks.tick()
         self._open_buffer(side, partition)
         return flushed

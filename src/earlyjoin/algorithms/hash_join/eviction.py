@@ -1,48 +1,43 @@
-"""Room for arriving rows: who leaves memory when it is full, and what has to be done first."""
+"""Room for arriving rows: who leaves memory when it is full, what has to be done first, what that counts as."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from earlyjoin.algorithms.hash_join.flushing import FlushPolicy, Victim
+from earlyjoin.algorithms.hash_join.flushing import Victim
+from earlyjoin.algorithms.hash_join.join_state import JoinState
+from earlyjoin.algorithms.hash_join.policy import Policy
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.predicates.encoding.keys import Bool
 from earlyjoin.state.budget import row_too_large
-
-if TYPE_CHECKING:
-    from earlyjoin.algorithms.hash_join.operator import PartitionedHashJoin
+from earlyjoin.state.counters import Counters
 
 
-class Room:
+class Eviction:
     """Makes room in the table of a join by its flush policy."""
 
-    def __init__(self, join: PartitionedHashJoin, policy: FlushPolicy) -> None:
-        self._join, self._table, self._policy = join, join.table, policy
+    def __init__(self, state: JoinState, policy: Policy) -> None:
+        self._state, self._table, self._policy = state, state.table, policy
         self.pages_read: int | None = None
         """Pages that had been read when rows last left."""
 
-    def can_be_made(self) -> bool:
+    def is_possible(self) -> bool:
         """Is there anything in memory that could leave?"""
         return bool((self._table.in_memory > 0).any() or any(len(part) for side in self._table.parts for part in side))
 
     def protected(self) -> Bool:
         """Memory parts that the task in work needs."""
-        shape = (2, self._table.partitions)
-        if self._join.task is None:
-            return np.zeros(shape, dtype=np.bool_)
-        task = self._join.task
-        flags = [[task.protects(side, partition) for partition in range(shape[1])] for side in range(2)]
+        task, partitions = self._state.task, range(self._table.partitions)
+        flags = [[task is not None and task.protects(side, partition) for partition in partitions] for side in range(2)]
         return np.array(flags, dtype=np.bool_)
 
     def rows_to_come(self) -> int | None:
         """Rows that are not in the table yet, nulls among them; None when a size is not known, or was wrong."""
-        rows = self._join.intake.rows_in_hand
-        for side, expected in enumerate(self._join.context.rows_expected or (None, None)):
-            if self._join.ended[side]:
+        rows = self._state.arriving.rows_left if self._state.arriving is not None else 0
+        for side, expected in enumerate(self._state.context.rows_expected or (None, None)):
+            if self._state.ended[side]:
                 continue
-            seen = self._join.context.counters.rows_in[side]
+            seen = self._state.context.counters.rows_in[side]
             if expected is None or seen > expected:
                 return None
             rows += expected - seen
@@ -50,23 +45,21 @@ class Room:
 
     def victims(self) -> list[Victim]:
         """Whom the flush policy chooses now."""
+        ended = (self._state.ended[0], self._state.ended[1])
         statistics = self._table.statistics(
-            self.protected(),
-            build_side=self._join.build_side,
-            ended=(self._join.ended[0], self._join.ended[1]),
-            to_come=self.rows_to_come(),
+            self.protected(), build_side=self._state.build_side, ended=ended, to_come=self.rows_to_come()
         )
-        return self._policy(statistics)
+        return self._policy.victims(statistics)
 
     def waits(self) -> bool:
         """Does the task in work need what would have to leave? Then it goes to its end first."""
-        task = self._join.task
+        task = self._state.task
         return task is not None and any(task.protects(victim.side, victim.partition) for victim in self.victims())
 
     def step(self, needed_bytes: int) -> Step:
         """Flush, or work on the task that stands in the way of it."""
         if self.waits():
-            return self._join.task_step()
+            return self._state.task_step()
         self.make(needed_bytes)
         return None
 
@@ -75,16 +68,26 @@ class Room:
         victims = self.victims()
         if not victims:
             self._clear_dead(needed_bytes)
-        counters, page_rows = self._join.context.counters, self._table.files[0].page_rows
-        seeks, pages, rows = counters.seeks, counters.pages_written, counters.tuples_written
-        self._join.flush(victims)
-        # Flushes are written one behind the other, as in a log: only the last page of each is not full, and a random
-        # access comes before those alone that follow upon reading (or upon the page buffers of frozen partitions).
-        moved = self._join.freezes or counters.pages_read != self.pages_read
+        written = Counters()
+        self._policy.flush(victims, written)
+        self._count(written)
+
+    def _count(self, written: Counters) -> None:
+        """What leaves together is written in one go, as in a log: only its last page is not full.
+
+        A random access comes before those alone that follow upon reading (or upon page buffers of frozen partitions).
+        """
+        counters, page_rows = self._state.context.counters, self._table.files[0].page_rows
+        freezes = self._policy.traits.freezes
+        moved = freezes or counters.pages_read != self.pages_read
         self.pages_read = counters.pages_read
-        counters.seeks = min(counters.seeks, seeks + moved)
-        if page_rows is not None and not self._join.freezes:
-            counters.pages_written = pages + -(-(counters.tuples_written - rows) // page_rows)
+        counters.seeks += min(written.seeks, moved)
+        pages = written.pages_written
+        if page_rows is not None and not freezes:
+            pages = -(-written.tuples_written // page_rows)
+        counters.pages_written += pages
+        counters.tuples_written += written.tuples_written
+        counters.bytes_written += written.bytes_written
 
     def _clear_dead(self, needed_bytes: int) -> None:
         """The last resorts: parts whose rows are all dead, page buffers. Without them, what is needed does not fit."""
