@@ -205,7 +205,7 @@ class NestedLoopJoin(Operator):
             batch = arriving.batch.slice(arriving.offset, count)
             first = len(mine)
             try:
-                mine.insert(batch, keys, self.context.ticks.upcoming(count))
+                mine.insert(batch, keys, arrival=self.context.ticks.upcoming(count))
             except BudgetExceeded:
                 if count > 1:
                     count //= 2
@@ -373,9 +373,7 @@ class NestedLoopJoin(Operator):
             arrays={"met": self._done.met.copy()},
         )
         for number, side in enumerate(self._sides):
-            saved.tables[f"rows-{number}"] = pa.Table.from_batches([side.batch(0, len(side))])
-            if side.matched is not None:
-                saved.arrays[f"matched-{number}"] = side.matched.copy()
+            side.save(saved, f"rows-{number}")
             runs = self._runs[number]
             saved.values[f"runs-{number}"] = [save_run(saved, f"run-{number}-{r}", run) for r, run in enumerate(runs)]
         if self._pair is not None:
@@ -399,11 +397,8 @@ class NestedLoopJoin(Operator):
             again = {"tiles": Tiles(**values["pair"]["tiles"]), "found": _load_candidates(snapshot, "pair")}
             self._pair = RunPair(**(values["pair"] | again))
         for number, side in enumerate(self._sides):
-            for batch in snapshot.tables[f"rows-{number}"].to_batches():
-                page = side.read_page(batch)
-                side.insert(page.rows.batch, page.keys, page.arrivals)
-            if side.matched is not None:
-                side.matched[:] = snapshot.arrays[f"matched-{number}"]
+            for batch, notes in side.saved(snapshot, f"rows-{number}"):
+                side.insert(batch, self._key.encode(number, batch) if self._key is not None else None, **notes)
             self._runs[number] = [load_run(snapshot, run, self.context.spill) for run in values[f"runs-{number}"]]
         if values["arriving"] is not None:
             batch, found = one_batch(snapshot.tables["arriving"]), _load_candidates(snapshot, "arriving")

@@ -3,97 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import BoundPredicate
-from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
+from earlyjoin.predicates.encoding.keys import Int64, Keys
 from earlyjoin.state.budget import Budget, row_too_large
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.disk.runs import Run, RunWriter
-from earlyjoin.state.growable import Growable
-from earlyjoin.state.key_store import KeyStore
 from earlyjoin.state.rows.sizes import batch_nbytes
-from earlyjoin.state.rows.store import BatchRows, RowStore
+from earlyjoin.state.rows.store import BatchRows
+from earlyjoin.state.side_store import ARRIVAL, MATCHED, SideStore
 
-ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
+_ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
 
 
-class Residents:
+class Residents(SideStore):
     """Rows of one side in memory."""
 
     def __init__(
         self, side: int, schema: pa.Schema, key: BoundPredicate | None, budget: Budget, *, flags: bool
     ) -> None:
+        super().__init__(schema, budget, ARRIVAL, *([MATCHED] if flags else []))
         self.side = side
-        self.schema = schema
         self.key = key
-        self.rows = RowStore(schema, budget.account("payload"))
-        self._keys = KeyStore(budget.account("keys"))
-        self._arrivals = Growable(np.int64, budget.account("arrival stamps"))
-        self._matched = Growable(np.bool_, budget.account("flags")) if flags else None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes really held."""
-        flags = self._matched.nbytes if self._matched is not None else 0
-        return self.rows.nbytes + self._keys.nbytes + self._arrivals.nbytes + flags
-
-    @property
-    def keys(self) -> Keys | None:
-        """All keys; None before the first row, or when the condition has no keys."""
-        return self._keys.keys()
-
-    @property
-    def arrivals(self) -> Int64:
-        """The stamp of each row."""
-        return cast(Int64, self._arrivals.data)
-
-    @property
-    def matched(self) -> Bool | None:
-        """A flag a row: has it matched? None when nobody asks."""
-        return cast(Bool, self._matched.data) if self._matched is not None else None
-
-    def insert(self, batch: pa.RecordBatch, keys: Keys | None, arrivals: Int64) -> None:
-        """Add rows at the end; on BudgetExceeded nothing has changed."""
-        first = len(self)
-        try:
-            self._arrivals.append(arrivals)
-            if self._matched is not None:
-                self._matched.extend(batch.num_rows)[:] = False
-            if keys is not None:
-                self._keys.append(keys)
-            self.rows.append(batch)
-        except BudgetExceeded:
-            self._arrivals.truncate(first)
-            self._keys.truncate(first)
-            if self._matched is not None:
-                self._matched.truncate(first)
-            raise
-
-    def clear(self) -> None:
-        """Forget all rows and give the memory back."""
-        self.rows.clear()
-        self._keys.clear()
-        self._arrivals.clear()
-        if self._matched is not None:
-            self._matched.clear()
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         """Rows ``start`` to ``stop`` with their arrival stamps as the last column: what a page of a run holds."""
         index = np.arange(start, stop, dtype=np.int64)
         arrays = [*self.rows.take(index), pa.array(self.arrivals[start:stop])]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema.append(ARRIVAL))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema.append(_ARRIVAL))
 
     def write(self, path: Path, counters: Counters, pages: Budget) -> Run:
         """Write all rows as one run whose pages each fit half of the ``pages`` budget."""
-        writer = RunWriter(path, self.schema.append(ARRIVAL), counters)
+        writer = RunWriter(path, self.schema.append(_ARRIVAL), counters)
         account = pages.account("page being written")
         start = 0
         while start < len(self):

@@ -145,7 +145,7 @@ class PartitionedTable:
         self, side: int, partition: int, batch: pa.RecordBatch, keys: Keys, arrivals: Int64, matched: Bool | None = None
     ) -> int:
         """Rows into memory; raises BudgetExceeded, with nothing changed, when they do not fit."""
-        first = self.parts[side][partition].insert(batch, keys, arrivals, matched=matched)
+        first = self.parts[side][partition].add(batch, keys, arrivals, matched=matched)
         self._in_memory[side, partition] += batch.num_rows
         self.last_insert[side, partition] = max(int(arrivals.max()), self.last_insert[side, partition])
         return first
@@ -160,8 +160,8 @@ class PartitionedTable:
             living = np.flatnonzero(~matched)
             batch = pa.RecordBatch.from_arrays(BatchRows(batch).take(living), schema=batch.schema)
             keys, arrivals, departures, matched = keys.take(living), arrivals[living], departures[living], None
-        labels = np.full(len(arrivals), page.label, dtype=np.int64)
-        self.parts[side][partition].insert(batch, keys, arrivals, matched=matched, departures=departures, labels=labels)
+        part = self.parts[side][partition]
+        part.add(batch, keys, arrivals, matched=matched, departures=departures, labels=page.label)
         self._in_memory[side, partition] += len(arrivals)
         return keys
 
@@ -175,7 +175,7 @@ class PartitionedTable:
 
     def bury(self, side: int, partition: int) -> int:
         """Count rows that died since the last call and stop counting them as rows in memory."""
-        died = self.parts[side][partition].bury()
+        died = self.parts[side][partition].count_freed()
         self._in_memory[side, partition] -= died
         return died
 
@@ -343,7 +343,7 @@ class PartitionedTable:
                 runs = self.runs[side][partition]
                 saved.values["runs"][side].append([run.save(saved, f"run-{name}-{n}") for n, run in enumerate(runs)])
                 if len(part):
-                    part.save(saved, name)
+                    part.save(saved, f"rows-{name}")
             flags = self.files[side].flags
             if flags is not None:
                 saved.values["flags"][side] = flags.save(saved, f"flags-{side}")
@@ -382,7 +382,7 @@ class PartitionedTable:
             for partition in range(self.partitions):
                 runs = saved.values["runs"][side][partition]
                 self.runs[side][partition] = [DiskRun.load(saved, run, self.context.spill) for run in runs]
-                self.parts[side][partition].load(saved, f"{side}-{partition}", self.files[side].key)
+                self.parts[side][partition].load(saved, f"rows-{side}-{partition}", self.files[side].key)
                 self._in_memory[side, partition] = self.parts[side][partition].live
 
 
