@@ -114,7 +114,7 @@ class Selected(Gathered):
         """Also the run being written."""
         values = super().save_all(snapshot, name) | {"frontier": self._frontier, "writing": None}
         if self._writer is not None:
-            values["writing"] = self._writer.close().save(snapshot, f"{name}-writing")
+            values["writing"] = self._writer.close().save(snapshot)
         return values
 
     def load_all(self, snapshot: Snapshot, name: str, values: dict[str, Any], to: Destination) -> None:

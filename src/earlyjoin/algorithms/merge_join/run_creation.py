@@ -173,7 +173,7 @@ class Gathered(SideStore):
     def save_all(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
         """Rows, flags and runs; returns the plain values that ``load_all`` needs."""
         self.save(snapshot, name)
-        runs = [run.save(snapshot, f"{name}-run-{number}") for number, run in enumerate(self.runs)]
+        runs = [run.save(snapshot) for run in self.runs]
         return {"joined": self.joined, "runs": runs}
 
     def load_all(self, snapshot: Snapshot, name: str, values: dict[str, Any], to: Destination) -> None:

@@ -110,22 +110,17 @@ class SortedRun:
         for segment in self.segments:
             segment.delete()
 
-    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+    def save(self, snapshot: Snapshot) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
-        segments = []
-        for number, run in enumerate(self.segments):
-            snapshot.files[f"{name}-{number}"] = run.path
-            segments.append(run.to_values())
         sizes = {"page_rows": self.page_rows, "footprint": self.footprint, "rest_footprint": self.rest_footprint}
-        return {"name": name, "segments": segments, "first_words": list(self.first_words), "sizes": sizes}
+        segments = [segment.save(snapshot) for segment in self.segments]
+        return {"segments": segments, "first_words": list(self.first_words)} | sizes
 
     @classmethod
     def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> SortedRun:
-        """Copy it out of a snapshot: the snapshot can be restored again."""
-        segments = []
-        for number, saved in enumerate(values["segments"]):
-            segments.append(Run.copied(snapshot.files[f"{values['name']}-{number}"], saved, directory))
-        return cls(segments, values["first_words"], **values["sizes"])
+        """Take it out of a snapshot, which can be restored again."""
+        segments = [Run.load(snapshot, segment, directory) for segment in values["segments"]]
+        return cls(**(values | {"segments": segments, "first_words": list(values["first_words"])}))
 
 
 class PageWriter:

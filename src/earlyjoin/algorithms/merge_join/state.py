@@ -229,9 +229,9 @@ class SortJoinState(Operator):
             {
                 "level": pair.level,
                 "joined": pair.joined,
-                "runs": [run.save(saved, f"run-{n}-{side}") for side, run in enumerate(pair.runs)],
+                "runs": [run.save(saved) for run in pair.runs],
             }
-            for n, pair in enumerate(self._pairs)
+            for pair in self._pairs
         ]
         if self._arriving is not None:
             saved.values["arriving"] = {"side": self._arriving.side, "offset": self._arriving.offset}

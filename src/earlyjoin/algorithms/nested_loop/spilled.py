@@ -107,12 +107,11 @@ class PageSlot:
 
 def save_run(snapshot: Snapshot, name: str, spilled: SpilledRun) -> dict[str, Any]:
     """Put a run into a snapshot; returns the plain values that ``load_run`` needs."""
-    snapshot.files[name] = spilled.run.path
     if spilled.flags is not None:
         spilled.flags.save(snapshot, f"{name}-flags")
     return {
         "name": name,
-        "run": spilled.run.to_values(),
+        "run": spilled.run.save(snapshot),
         "last_arrival": spilled.last_arrival,
         "departure": spilled.departure,
     }
@@ -120,7 +119,7 @@ def save_run(snapshot: Snapshot, name: str, spilled: SpilledRun) -> dict[str, An
 
 def load_run(snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> SpilledRun:
     """Copy a run out of a snapshot: the snapshot can be restored again."""
-    run = Run.copied(snapshot.files[values["name"]], values["run"], directory)
+    run = Run.load(snapshot, values["run"], directory)
     flags, name = None, f"{values['name']}-flags"
     if name in snapshot.files:
         flags = FlagFile(directory)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from earlyjoin.errors import EarlyJoinError
 from earlyjoin.kernels import checksums
 from earlyjoin.predicates.encoding.keys import Bool, Int64
-from earlyjoin.state.disk.checked_files import damaged
+from earlyjoin.state.disk.checked_files import copy_file, damaged
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
 
@@ -79,7 +78,7 @@ class FlagFile:
         """Copy it out of a snapshot."""
         if name in snapshot.files:
             self._path = self._directory.new_path(".flags")
-            shutil.copyfile(snapshot.files[name], self._path)
+            copy_file(snapshot.files[name], self._path)
             self._sums = snapshot.arrays[f"{name}-sums"].copy()
         self.rows = rows
 

@@ -87,19 +87,19 @@ class DiskRun:
                 return page
         return last
 
-    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+    def save(self, snapshot: Snapshot) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
-        snapshot.files[name] = self.run.path
-        run = self.run.to_values()
-        more = {"sizes": self.sizes, "first_words": self.first_words, "last_probe": self.last_probe}
-        return {"name": name, "run": run, "label": self.label, "stripe_pages": self.stripe_pages} | more
+        more = {name: getattr(self, name) for name in _SAVED}
+        return {"run": self.run.save(snapshot)} | more
 
     @classmethod
     def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> DiskRun:
-        """Copy it out of a snapshot: the snapshot can be restored again."""
-        copied = Run.copied(snapshot.files[values["name"]], values["run"], directory)
-        words, stripe_pages = tuple(values["first_words"]), tuple(values["stripe_pages"])
-        return cls(copied, values["label"], tuple(values["sizes"]), words, values["last_probe"], stripe_pages)
+        """Take it out of a snapshot, which can be restored again."""
+        known: dict[str, Any] = {name: tuple(v) if isinstance(v := values[name], list) else v for name in _SAVED}
+        return cls(Run.load(snapshot, values["run"], directory), **known)
+
+
+_SAVED = ("label", "sizes", "first_words", "last_probe", "stripe_pages")
 
 
 @dataclass(slots=True)

@@ -340,17 +340,13 @@ class PartitionedTable:
         for side in range(2):
             for partition, part in enumerate(self.parts[side]):
                 name = f"{side}-{partition}"
-                runs = self.runs[side][partition]
-                saved.values["runs"][side].append([run.save(saved, f"run-{name}-{n}") for n, run in enumerate(runs)])
+                saved.values["runs"][side].append([run.save(saved) for run in self.runs[side][partition]])
                 if len(part):
                     part.save(saved, f"rows-{name}")
             flags = self.files[side].flags
             if flags is not None:
                 saved.values["flags"][side] = flags.save(saved, f"flags-{side}")
-        saved.values["half_written"] = [
-            [run.save(saved, f"half-written-{side}-{n}") for n, run in enumerate(runs)]
-            for side, runs in enumerate(self.half_written)
-        ]
+        saved.values["half_written"] = [[run.save(saved) for run in runs] for runs in self.half_written]
         self.half_written = ([], [])  # they are the merge's
         return saved
 
