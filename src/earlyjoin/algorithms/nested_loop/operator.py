@@ -25,7 +25,7 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.matching.admission import admit
 from earlyjoin.algorithms.matching.settlement import Settlement, one_sided
 from earlyjoin.algorithms.nested_loop.residents import Page, Residents
-from earlyjoin.algorithms.nested_loop.spilled import PageSlot, SpilledRun, load_run, save_run, spill
+from earlyjoin.algorithms.nested_loop.spilled import SpilledRun, spill
 from earlyjoin.algorithms.nested_loop.tiles import Tiles
 from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan, Slice, Step
 from earlyjoin.algorithms.wide_rows import two_pages_share
@@ -35,6 +35,8 @@ from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
 from earlyjoin.state import joined
 from earlyjoin.state.budget import row_too_large
 from earlyjoin.state.counters import Phase
+from earlyjoin.state.disk.pages import PageSlot
+from earlyjoin.state.disk.runs import Run
 from earlyjoin.state.rows.sizes import batch_nbytes
 from earlyjoin.state.rows.store import Rows, one_batch
 from earlyjoin.state.snapshot import Snapshot
@@ -108,7 +110,7 @@ class NestedLoopJoin(Operator):
             Residents(side, schema, self._key, self._memory, flags=plan.how.remembers_matched(side))
             for side, schema in enumerate(plan.schemas)
         ]
-        self._pages = [PageSlot(side, self._reading, context.counters) for side in self._sides]
+        self._pages: list[PageSlot[Page]] = [PageSlot(self._reading, context.counters) for _ in self._sides]
         self._runs: list[list[SpilledRun]] = [[], []]
         self._done = joined.RunPairs()
         self._arriving: Arriving | None = None
@@ -252,12 +254,12 @@ class NestedLoopJoin(Operator):
         assert pair is not None
         self._pair = pair
         runs = (self._runs[0][pair.run_0], self._runs[1][pair.run_1])
-        left = self._pages[0].read(runs[0].run, pair.page_0)
+        left = self._read(0, runs[0].run, pair.page_0)
         if left is None:
             self._done.mark(pair.run_0, pair.run_1 + 1)
             self._pair = None
             return None
-        right = self._pages[1].read(runs[1].run, pair.page_1)
+        right = self._read(1, runs[1].run, pair.page_1)
         if right is None:
             pair.page_0, pair.page_1 = pair.page_0 + 1, 0
             return None
@@ -272,6 +274,12 @@ class NestedLoopJoin(Operator):
         for run, (_, first), flags in zip(runs, (left, right), matched, strict=True):
             run.mark(first, flags)
         return step
+
+    def _read(self, side: int, run: Run, number: int) -> tuple[Page, int] | None:
+        """A page and the number of its first row in the run, or None behind the last page."""
+        if number >= run.pages:
+            return None
+        return self._pages[side].hold(run, number, number + 1, self._sides[side].read_page), run.starts[number]
 
     def _unmet_candidates(
         self, runs: tuple[SpilledRun, SpilledRun], left: Page, right: Page, i: Int64, j: Int64
@@ -324,7 +332,7 @@ class NestedLoopJoin(Operator):
         if at.run >= len(runs):
             at.side, at.run, at.page, at.position = at.side + 1, 0, 0, 0
             return None
-        read = self._pages[at.side].read(runs[at.run].run, at.page)
+        read = self._read(at.side, runs[at.run].run, at.page)
         if read is None:
             at.run, at.page, at.position = at.run + 1, 0, 0
             return None
@@ -374,8 +382,9 @@ class NestedLoopJoin(Operator):
         )
         for number, side in enumerate(self._sides):
             side.save(saved, f"rows-{number}")
-            runs = self._runs[number]
-            saved.values[f"runs-{number}"] = [save_run(saved, f"run-{number}-{r}", run) for r, run in enumerate(runs)]
+            saved.values[f"runs-{number}"] = [
+                run.save(saved, f"flags-{number}-{place}") for place, run in enumerate(self._runs[number])
+            ]
         if self._pair is not None:
             saved.values["pair"] = asdict(self._pair) | {"found": None}
             _save_candidates(saved, "pair", self._pair)
@@ -399,7 +408,10 @@ class NestedLoopJoin(Operator):
         for number, side in enumerate(self._sides):
             for batch, notes in side.saved(snapshot, f"rows-{number}"):
                 side.insert(batch, self._key.encode(number, batch) if self._key is not None else None, **notes)
-            self._runs[number] = [load_run(snapshot, run, self.context.spill) for run in values[f"runs-{number}"]]
+            self._runs[number] = [
+                SpilledRun.load(snapshot, f"flags-{number}-{place}", run, self.context.spill)
+                for place, run in enumerate(values[f"runs-{number}"])
+            ]
         if values["arriving"] is not None:
             batch, found = one_batch(snapshot.tables["arriving"]), _load_candidates(snapshot, "arriving")
             self._restore_arriving(values["arriving"], batch, found)

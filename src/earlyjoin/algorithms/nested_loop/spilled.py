@@ -1,4 +1,4 @@
-"""Runs of one input on disk, and reading two of their pages at a time inside a budget."""
+"""Runs of one input on disk: rows that left memory together, and which of them have matched."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from earlyjoin.algorithms.nested_loop.residents import Page, Residents
+from earlyjoin.algorithms.nested_loop.residents import Residents
 from earlyjoin.predicates.encoding.keys import Bool
-from earlyjoin.state.budget import Budget, row_too_large
+from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.disk.flag_file import FlagFile
-from earlyjoin.state.disk.runs import Run, RunReader
+from earlyjoin.state.disk.runs import Run
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
 
@@ -36,6 +36,21 @@ class SpilledRun:
         if self.flags is not None and matched is not None:
             self.flags.mark(first + np.flatnonzero(matched))
 
+    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+        """Put it into a snapshot; returns the plain values that ``load`` needs."""
+        if self.flags is not None:
+            self.flags.save(snapshot, name)
+        return {"run": self.run.save(snapshot), "last_arrival": self.last_arrival, "departure": self.departure}
+
+    @classmethod
+    def load(cls, snapshot: Snapshot, name: str, values: dict[str, Any], directory: SpillDirectory) -> SpilledRun:
+        """Take it out of a snapshot, which can be restored again."""
+        run, flags = Run.load(snapshot, values["run"], directory), None
+        if name in snapshot.files:
+            flags = FlagFile(directory)
+            flags.load(snapshot, name, run.rows)
+        return cls(run, values["last_arrival"], values["departure"], flags)
+
     def delete(self) -> None:
         """Remove the files."""
         self.run.delete()
@@ -56,72 +71,3 @@ def spill(
     residents.clear()
     counters.flushes += 1
     return spilled
-
-
-class PageSlot:
-    """Holds one page of one run in memory; reading another lets it go."""
-
-    def __init__(self, residents: Residents, budget: Budget, counters: Counters) -> None:
-        self._residents = residents
-        self._budget = budget
-        self._account = budget.account("page")
-        self._counters = counters
-        self._held: tuple[Run, int] | None = None
-        self._page: Page | None = None
-        self._reader: RunReader | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes really held."""
-        return self._page.nbytes if self._page is not None else 0
-
-    def read(self, run: Run, number: int) -> tuple[Page, int] | None:
-        """A page and the number of its first row in the run, or None behind the last page."""
-        if number >= run.pages:
-            return None
-        if self._held != (run, number) or self._page is None:
-            self._let_page_go()
-            if self._reader is None or self._reader.run != run:
-                self._close_reader()
-                self._reader = run.read(self._counters)
-            page = self._residents.read_page(self._reader.page(number))
-            if not self._account.try_reserve(page.nbytes, len(page)):
-                raise row_too_large(page.nbytes / len(page), self._budget, "reading")
-            self._held, self._page = (run, number), page
-        return self._page, run.starts[number]
-
-    def drop(self) -> None:
-        """Let the page go and close the file."""
-        self._let_page_go()
-        self._close_reader()
-
-    def _let_page_go(self) -> None:
-        self._account.clear()
-        self._held = self._page = None
-
-    def _close_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-
-
-def save_run(snapshot: Snapshot, name: str, spilled: SpilledRun) -> dict[str, Any]:
-    """Put a run into a snapshot; returns the plain values that ``load_run`` needs."""
-    if spilled.flags is not None:
-        spilled.flags.save(snapshot, f"{name}-flags")
-    return {
-        "name": name,
-        "run": spilled.run.save(snapshot),
-        "last_arrival": spilled.last_arrival,
-        "departure": spilled.departure,
-    }
-
-
-def load_run(snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> SpilledRun:
-    """Copy a run out of a snapshot: the snapshot can be restored again."""
-    run = Run.load(snapshot, values["run"], directory)
-    flags, name = None, f"{values['name']}-flags"
-    if name in snapshot.files:
-        flags = FlagFile(directory)
-        flags.load(snapshot, name, run.rows)
-    return SpilledRun(run, values["last_arrival"], values["departure"], flags)
