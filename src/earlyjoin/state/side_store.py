@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
-from earlyjoin.state.budget import Budget
+from earlyjoin.state.budget import Budget, BytesAccount
 from earlyjoin.state.growable import Growable
 from earlyjoin.state.hash_index import Cursor, HashIndex
 from earlyjoin.state.key_store import KeyStore
@@ -51,14 +51,21 @@ class SideStore:
     """Rows that later rows of the other sides will meet.
 
     ``freed_by`` names a note of flags: rows whose flag is set are free. They are passed over by probes and left out by
-    ``living``; their place is had back by ``drop_freed``, ``keep`` or ``clear``.
+    ``living``; their place is had back by ``drop_freed``, ``keep`` or ``clear``. (:mod:`earlyjoin.state.slots` gives
+    rows numbers that stay.) ``counts_rows`` is not set where somebody else counts them in a memory in rows.
     """
 
     def __init__(
-        self, schema: pa.Schema, budget: Budget, *notes: Note, index: bool = False, freed_by: str | None = None
+        self,
+        schema: pa.Schema,
+        budget: Budget,
+        *notes: Note,
+        index: bool = False,
+        freed_by: str | None = None,
+        counts_rows: bool = True,
     ) -> None:
         self.schema = schema
-        self.rows = RowStore(schema, budget.account("payload"))
+        self.rows = RowStore(schema, budget.account("payload") if counts_rows else BytesAccount(budget, "payload"))
         self.generation = 0
         """Grows with every insert, keep and clear: a probe in the middle of a chain must start that chain again."""
         self._keys = KeyStore(budget.account("keys"))
