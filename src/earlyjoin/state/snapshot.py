@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.errors import DamagedState, SnapshotError
-from earlyjoin.state.disk.checked_files import checksum_of, copy_file, file_checksum, link_file
+from earlyjoin.state.disk.checked_files import checksum_of, file_checksum, link_file
 
 FORMAT = 5
 _MANIFEST = "snapshot.json"
@@ -64,7 +65,7 @@ class Snapshot:
                 writer.write_table(table)
         for number, (name, source) in enumerate(self.files.items()):
             files["files"][name] = f"file-{number:04d}{source.suffix}"
-            copy_file(source, path / files["files"][name])
+            shutil.copyfile(source, path / files["files"][name])
         for name, source in self.blocks.items():
             files["blocks"][name] = f"block-{name}{source.suffix}"
             link_file(source, path / files["blocks"][name])

@@ -39,17 +39,12 @@ def file_checksum(path: Path) -> int:
     return found
 
 
-def copy_file(source: Path, path: Path) -> None:
-    """A copy of a file that somebody may go on writing to."""
-    shutil.copyfile(source, path)
-
-
 def link_file(source: Path, path: Path) -> None:
     """Another name for a file that nobody writes to any more; a copy where it cannot have one (another file system)."""
     try:
         os.link(source, path)
     except OSError:
-        copy_file(source, path)
+        shutil.copyfile(source, path)
 
 
 def damaged(path: Path, what: str) -> DamagedFile:

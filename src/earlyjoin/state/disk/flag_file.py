@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from earlyjoin.errors import EarlyJoinError
 from earlyjoin.kernels import checksums
 from earlyjoin.predicates.encoding.keys import Bool, Int64
-from earlyjoin.state.disk.checked_files import copy_file, damaged
+from earlyjoin.state.disk.checked_files import damaged
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.snapshot import Snapshot
 
@@ -78,7 +79,7 @@ class FlagFile:
         """Copy it out of a snapshot."""
         if name in snapshot.files:
             self._path = self._directory.new_path(".flags")
-            copy_file(snapshot.files[name], self._path)
+            shutil.copyfile(snapshot.files[name], self._path)  # it changes in place
             self._sums = snapshot.arrays[f"{name}-sums"].copy()
         self.rows = rows
 
