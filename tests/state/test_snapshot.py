@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -77,6 +78,43 @@ def test_nested_and_part(tmp_path: Path) -> None:
     deeper = Snapshot()
     deeper.nested("all", outer)
     same(inner, deeper.part("all").part("operator"))
+
+
+def test_sealed_blocks_are_linked_and_named_once(tmp_path: Path) -> None:
+    (tmp_path / "run-000007.pages").write_bytes(b"sealed")
+    saved = Snapshot(blocks={"a1": tmp_path / "run-000007.pages"})
+    outer = Snapshot()
+    outer.nested("operator", saved)
+    outer.save(tmp_path / "state")
+    assert (tmp_path / "state" / "block-a1.pages").samefile(tmp_path / "run-000007.pages")
+    (tmp_path / "run-000007.pages").unlink()
+    loaded = Snapshot.load(tmp_path / "state").part("operator")
+    assert list(loaded.blocks) == ["a1"]
+    assert loaded.blocks["a1"].read_bytes() == b"sealed"
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again" / "block-a1.pages").samefile(loaded.blocks["a1"])
+    loaded.blocks["a1"].write_bytes(b"seared")
+    with pytest.raises(SnapshotError, match=r"block-a1\.pages' of a saved state is damaged"):
+        Snapshot.load(tmp_path / "state")
+
+
+def test_what_cannot_be_linked_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other_file_system(*_: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", other_file_system)
+    (tmp_path / "run.pages").write_bytes(b"sealed")
+    Snapshot(blocks={"a1": tmp_path / "run.pages"}).save(tmp_path / "state")
+    loaded = Snapshot.load(tmp_path / "state")
+    assert loaded.blocks["a1"].read_bytes() == b"sealed"
+    assert not loaded.blocks["a1"].samefile(tmp_path / "run.pages")
+
+
+def test_files_that_go_on_changing_are_copied(tmp_path: Path) -> None:
+    saved = sample(tmp_path)
+    saved.save(tmp_path / "state")
+    saved.files["run"].write_bytes(b"changed")
+    assert Snapshot.load(tmp_path / "state").files["run"].read_bytes() == b"a run"
 
 
 def test_a_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The state of an operator as named flat arrays, tables, run files and plain values: pause, resume, checkpoint.
+"""The state of an operator as named flat arrays, tables, files and plain values: pause, resume, checkpoint.
+
+Files that nobody writes to any more (runs) are *sealed blocks* under an id that says what they hold: the same block has
+the same id in every snapshot, so who has it already needs only its name. They are linked, not copied.
 
 On disk it is a directory with Arrow IPC files and one JSON file, nothing that executes on loading. The JSON is
 written last and under another name first, so a directory that has it is complete. It has a checksum of every file and
@@ -19,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from earlyjoin.errors import DamagedState, SnapshotError
-from earlyjoin.state.disk.checked_files import checksum_of, file_checksum
+from earlyjoin.state.disk.checked_files import checksum_of, file_checksum, link_file
 
 FORMAT = 5
 _MANIFEST = "snapshot.json"
@@ -34,7 +37,9 @@ class Snapshot:
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
-    """Files (spill runs) that belong to the state; saving copies them."""
+    """Files that belong to the state and go on changing; saving copies them."""
+    blocks: dict[str, Path] = field(default_factory=dict)
+    """Sealed blocks by their ids; saving links them."""
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write everything into a new or empty directory."""
@@ -50,7 +55,7 @@ class Snapshot:
         self._write(path)
 
     def _write(self, path: Path) -> None:
-        files: dict[str, dict[str, str]] = {"arrays": {}, "tables": {}, "files": {}}
+        files: dict[str, dict[str, str]] = {"arrays": {}, "tables": {}, "files": {}, "blocks": {}}
         for number, (name, array) in enumerate(self.arrays.items()):
             files["arrays"][name] = f"array-{number:04d}.npy"
             np.save(path / files["arrays"][name], array, allow_pickle=False)
@@ -61,6 +66,9 @@ class Snapshot:
         for number, (name, source) in enumerate(self.files.items()):
             files["files"][name] = f"file-{number:04d}{source.suffix}"
             shutil.copyfile(source, path / files["files"][name])
+        for name, source in self.blocks.items():
+            files["blocks"][name] = f"block-{name}{source.suffix}"
+            link_file(source, path / files["blocks"][name])
         sums = {file: file_checksum(path / file) for kind in files.values() for file in kind.values()}
         state = {"values": self.values, **files, "checksums": sums}
         manifest = {"format": FORMAT, "checksum": _text_checksum(state), "state": state}
@@ -70,18 +78,18 @@ class Snapshot:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Snapshot:
-        """Read what ``save`` wrote. The files stay where they are; a restore copies what it will change."""
+        """Read what ``save`` wrote. The files stay where they are; a restore links or copies them."""
         path = Path(directory)
         state = _read_manifest(path)
         for file, checksum in state["checksums"].items():
             _verify(path / file, checksum)
-        files = {name: path / file for name, file in state["files"].items()}
+        files, blocks = ({name: path / file for name, file in state[kind].items()} for kind in ("files", "blocks"))
         try:
             arrays = {name: np.load(path / file, allow_pickle=False) for name, file in state["arrays"].items()}
             tables = {name: _read_table(path / file) for name, file in state["tables"].items()}
         except (OSError, ValueError) as error:
             raise SnapshotError(f"{str(path)!r} holds a saved state that cannot be read: {error}") from error
-        return cls(state["values"], arrays, tables, files)
+        return cls(state["values"], arrays, tables, files, blocks)
 
     def nested(self, prefix: str, inner: Snapshot) -> None:
         """Put another snapshot inside this one under a prefix."""
@@ -89,15 +97,16 @@ class Snapshot:
         self.arrays |= {f"{prefix}/{name}": array for name, array in inner.arrays.items()}
         self.tables |= {f"{prefix}/{name}": table for name, table in inner.tables.items()}
         self.files |= {f"{prefix}/{name}": path for name, path in inner.files.items()}
+        self.blocks |= inner.blocks
 
     def part(self, prefix: str) -> Snapshot:
-        """The snapshot that ``nested`` put under a prefix."""
+        """The snapshot that ``nested`` put under a prefix; ids of blocks mean the same in all of them."""
 
         def inside(things: dict[str, Any]) -> dict[str, Any]:
             start = f"{prefix}/"
             return {name.removeprefix(start): value for name, value in things.items() if name.startswith(start)}
 
-        return Snapshot(self.values[prefix], inside(self.arrays), inside(self.tables), inside(self.files))
+        return Snapshot(self.values[prefix], inside(self.arrays), inside(self.tables), inside(self.files), self.blocks)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

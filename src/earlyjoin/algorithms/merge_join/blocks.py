@@ -39,7 +39,7 @@ class Block:
     matched: Bool | None
     """Flags of ``rows``, None when nobody asks."""
     marks: Int64 | None
-    """For a page from disk that carries marks: a row for each of its rows (see ``SideKeys.page_schema``)."""
+    """For a page from disk that carries marks: a row for each of its rows (see ``SideKeys.layout``)."""
     payload_nbytes: int
     payload_rows: int
     area: SweepArea | None = None
@@ -172,7 +172,7 @@ class RunSequence(Sequence):
         self.side, self.label, self.page_rows = keys.side, label, run.page_rows * pages_at_once
         self._pages_at_once = pages_at_once
         self._keys, self._run, self._flags, self._counters = keys, run, flags, counters
-        self._drop_matched = drop_matched
+        self._drop_matched, self._layout = drop_matched, keys.layout
         self._reader: tuple[int, RunReader] | None = None
 
     @property
@@ -183,11 +183,10 @@ class RunSequence(Sequence):
     def load(self, number: int, page: int, swept: Int64 | None = None) -> Block:
         """Read a page and make its keys; rows that need no further match stay out of the sweep."""
         read = self._read(page)
-        count = len(self._keys.schema)
-        payload = pa.RecordBatch.from_arrays(read.columns[:count], schema=self._keys.schema)
+        payload = self._layout.rows_of(read)
         keys = self._keys.key.encode(self.side, payload)
         words = self._keys.words(keys)
-        marks = _marks(read.columns[count:])
+        marks = _stacked(self._layout.marks_of(read))
         numbers = marks[:, 0] if marks is not None and self._keys.numbered else None
         matched = self._flags.read(numbers) if self._flags is not None and numbers is not None else None
         index = self._swept(keys, matched) if swept is None else swept
@@ -235,7 +234,6 @@ class RunSequence(Sequence):
             self._reader = None
 
 
-def _marks(columns: list[pa.Array]) -> Int64 | None:
-    """The marks of a page; a single one is not copied."""
-    marks = [column.to_numpy() for column in columns]
+def _stacked(marks: list[Int64]) -> Int64 | None:
+    """The marks of a page as one array; a single one is not copied."""
     return None if not marks else marks[0].reshape(-1, 1) if len(marks) == 1 else np.column_stack(marks)

@@ -100,7 +100,7 @@ class SideOutput:
         snapshot.arrays[f"{name}-words"] = np.concatenate(self._words) if self._words else np.empty(0, dtype=np.int64)
         if self._marks:
             snapshot.arrays[f"{name}-marks"] = np.concatenate(self._marks)
-        return self._writer.close().save(snapshot, name)
+        return self._writer.close().save(snapshot)
 
     def load(self, snapshot: Snapshot, name: str, run: SortedRun) -> None:
         """The inverse of ``save``, with the run already copied."""

@@ -45,7 +45,7 @@ class RunOutput:
 
     def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
         """The pages written so far; returns the plain values that ``load`` needs."""
-        return self._writer.close().save(snapshot, name)
+        return self._writer.close().save(snapshot)
 
     def load(self, snapshot: Snapshot, name: str, run: SortedRun) -> None:
         """The inverse of ``save``, with the run already copied."""

@@ -18,19 +18,17 @@ together (``joined.resided_together``). Merges ask that for every pair they find
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms.merge_join.run_creation import Destination, Gathered
 from earlyjoin.algorithms.merge_join.sorted_runs import PageWriter, SideKeys, SortedRun
-from earlyjoin.algorithms.sweep_areas import SweepWords
-from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.encoding.keys import Int64, Keys
 from earlyjoin.state.budget import Budget
 from earlyjoin.state.clock import LogicalClock
-from earlyjoin.state.growable import Growable
+from earlyjoin.state.side_store import ARRIVAL
 from earlyjoin.state.snapshot import Snapshot
 
 _PART = 16
@@ -41,28 +39,17 @@ class Selected(Gathered):
     """Rows of one side in memory, of which the smallest leave first."""
 
     def __init__(self, keys: SideKeys, budget: Budget, ticks: LogicalClock, *, flags: bool) -> None:
-        super().__init__(keys, budget, flags=flags)
+        super().__init__(keys, budget, *([ARRIVAL] if keys.stamped else []), flags=flags)
         self._ticks = ticks
-        self._arrivals = Growable(np.int64, budget.account("moments of arrival")) if keys.stamped else None
         self._frontier: int | float | None = None
         self._writer: PageWriter | None = None
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes really held."""
-        return super().nbytes + (self._arrivals.nbytes if self._arrivals is not None else 0)
-
-    def insert(self, batch: pa.RecordBatch, keys: Keys) -> None:
-        """Add rows at the end; on BudgetExceeded nothing has changed."""
-        first = len(self)
-        if self._arrivals is not None:
-            self._arrivals.append(np.full(batch.num_rows, self._ticks.tick(), dtype=np.int64))
-        try:
-            super().insert(batch, keys)
-        except BudgetExceeded:
-            if self._arrivals is not None:
-                self._arrivals.truncate(first)
-            raise
+    def insert(self, batch: pa.RecordBatch, keys: Keys | None, **notes: Any) -> int:
+        """Add rows at the end, which come now; on BudgetExceeded nothing has changed."""
+        if self.side.stamped and not notes:
+            notes = {ARRIVAL.name: self._ticks.tick()}
+            self._notes[ARRIVAL.name].ensure(len(self) + batch.num_rows)  # before room for sorting is asked for
+        return super().insert(batch, keys, **notes)
 
     def make_room(self, to: Destination) -> None:
         """The smallest rows of the present run leave memory."""
@@ -78,7 +65,7 @@ class Selected(Gathered):
 
     def _send(self, most: int, to: Destination) -> None:
         order = self._order(len(self))
-        words = cast(SweepWords, cast(Growable, self._words).data)
+        words = self.words
         first = 0 if self._frontier is None else int(np.searchsorted(words[order], self._frontier))
         if first == len(order):
             self._end_run()
@@ -92,10 +79,10 @@ class Selected(Gathered):
 
     def _marks(self, order: Int64, to: Destination) -> Int64 | None:
         numbers = super()._marks(order, to)
-        if self._arrivals is None:
+        if not self.side.stamped:
             return numbers
         departure = np.full(len(order), self._ticks.tick(), dtype=np.int64)
-        stay = np.column_stack([self._arrivals.data[order], departure])
+        stay = np.column_stack([self.arrivals[order], departure])
         return stay if numbers is None else np.hstack([numbers, stay])
 
     def _forget(self, gone: Int64, order: Int64) -> None:
@@ -107,12 +94,6 @@ class Selected(Gathered):
         self.keep(index)
         self._sorted = places[order[stays[order]]]
         self.joined = min(self.joined, int(np.count_nonzero(stays[: self.joined])))
-
-    def keep(self, index: Int64) -> None:
-        """Let these rows be all there are."""
-        super().keep(index)
-        if self._arrivals is not None:
-            self._arrivals.keep(index)
 
     def _end_run(self) -> None:
         if self._writer is not None:
@@ -129,32 +110,22 @@ class Selected(Gathered):
         """Has it written rows that are in no run handed over yet?"""
         return super().has_written or self._writer is not None
 
-    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
-        """Also the run being written and when rows came."""
-        values = super().save(snapshot, name) | {"frontier": self._frontier, "writing": None}
+    def save_all(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+        """Also the run being written."""
+        values = super().save_all(snapshot, name) | {"frontier": self._frontier, "writing": None}
         if self._writer is not None:
-            values["writing"] = self._writer.close().save(snapshot, f"{name}-writing")
-        if self._arrivals is not None:
-            snapshot.arrays[f"{name}-arrivals"] = self._arrivals.data.copy()
+            values["writing"] = self._writer.close().save(snapshot)
         return values
 
-    def load(self, snapshot: Snapshot, name: str, values: dict[str, Any], to: Destination) -> None:
-        """The inverse of ``save``."""
-        super().load(snapshot, name, values, to)
+    def load_all(self, snapshot: Snapshot, name: str, values: dict[str, Any], to: Destination) -> None:
+        """The inverse of ``save_all``."""
+        super().load_all(snapshot, name, values, to)
         self._frontier = values["frontier"]
         if values["writing"] is not None:
             self._writer = to.writer(self.side)
             self._writer.run = SortedRun.load(snapshot, values["writing"], to.directory)
-        if self._arrivals is not None:
-            self._arrivals.data[:] = snapshot.arrays[f"{name}-arrivals"]
 
     def delete_runs(self) -> None:
         """Remove all files that nobody has taken."""
         self._end_run()
         super().delete_runs()
-
-    def clear(self) -> None:
-        """Forget all rows and give the memory back."""
-        super().clear()
-        if self._arrivals is not None:
-            self._arrivals.clear()

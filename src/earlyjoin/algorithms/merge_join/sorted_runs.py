@@ -19,14 +19,13 @@ from earlyjoin.predicates.base import BoundPredicate
 from earlyjoin.predicates.encoding.keys import Int64, Keys
 from earlyjoin.state.budget import Budget, MemoryLimit, row_too_large
 from earlyjoin.state.counters import Counters
+from earlyjoin.state.disk.pages import PageLayout, cut_pages
 from earlyjoin.state.disk.runs import Run, RunWriter
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.rows.sizes import batch_nbytes
 from earlyjoin.state.rows.store import RowStore
 from earlyjoin.state.snapshot import Snapshot
 
-_ROW = pa.field("__row", pa.int64(), nullable=False)
-_STAY = [pa.field(name, pa.int64(), nullable=False) for name in ("__arrival", "__departure")]
 _AREA_ROW_NBYTES = 48
 _AREA_NBYTES = 1024
 
@@ -52,10 +51,10 @@ class SideKeys:
     """Do pages carry when each row came into memory and left it?"""
 
     @property
-    def page_schema(self) -> pa.Schema:
-        """Payload, and the *marks*: row numbers and moments, if there are any."""
-        marks = [*([_ROW] if self.numbered else []), *(_STAY if self.stamped else [])]
-        return pa.schema([*self.schema, *marks], self.schema.metadata) if marks else self.schema
+    def layout(self) -> PageLayout:
+        """Pages with the numbers of rows and their moments as marks, if there are any."""
+        marks = [*(["row"] if self.numbered else []), *(["arrival", "departure"] if self.stamped else [])]
+        return PageLayout(self.schema, marks)
 
     @property
     def marks(self) -> int:
@@ -110,22 +109,17 @@ class SortedRun:
         for segment in self.segments:
             segment.delete()
 
-    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+    def save(self, snapshot: Snapshot) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
-        segments = []
-        for number, run in enumerate(self.segments):
-            snapshot.files[f"{name}-{number}"] = run.path
-            segments.append(run.to_values())
         sizes = {"page_rows": self.page_rows, "footprint": self.footprint, "rest_footprint": self.rest_footprint}
-        return {"name": name, "segments": segments, "first_words": list(self.first_words), "sizes": sizes}
+        segments = [segment.save(snapshot) for segment in self.segments]
+        return {"segments": segments, "first_words": list(self.first_words)} | sizes
 
     @classmethod
     def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> SortedRun:
-        """Copy it out of a snapshot: the snapshot can be restored again."""
-        segments = []
-        for number, saved in enumerate(values["segments"]):
-            segments.append(Run.copied(snapshot.files[f"{values['name']}-{number}"], saved, directory))
-        return cls(segments, values["first_words"], **values["sizes"])
+        """Take it out of a snapshot, which can be restored again."""
+        segments = [Run.load(snapshot, segment, directory) for segment in values["segments"]]
+        return cls(**(values | {"segments": segments, "first_words": list(values["first_words"])}))
 
 
 class PageWriter:
@@ -133,7 +127,7 @@ class PageWriter:
 
     def __init__(self, side: SideKeys, directory: SpillDirectory, counters: Counters, limit: PageLimit) -> None:
         self.run = SortedRun()
-        self._side = side
+        self._side, self._layout = side, side.layout
         self._directory = directory
         self._counters = counters
         self._limit = limit
@@ -144,35 +138,26 @@ class PageWriter:
 
         ``marks`` has a row for each of them and a column for each mark.
         """
-        start = 0
-        while start < len(chosen):
-            stop = min(len(chosen), start + most)
-            while not self._write_page(rows, marks[start:stop] if marks is not None else None, chosen[start:stop]):
-                stop = start + (stop - start) // 2
-                most = stop - start  # the next page is likely to be as heavy
-            start = stop
 
-    def _write_page(self, rows: RowStore, marks: Int64 | None, chosen: Int64) -> bool:
-        """False, and nothing written, when the page is too large and has more than one row."""
-        page = rows.batch(chosen)
-        keys = self._side.key.encode(self._side.side, page)
-        footprint = self._side.footprint(page, keys)
-        if self._limit.bytes is not None and footprint > self._limit.bytes and len(chosen) > 1:
-            return False
-        if marks is not None:
-            columns = [*page.columns, *(pa.array(mark, pa.int64()) for mark in marks.T)]
-            page = pa.RecordBatch.from_arrays(columns, schema=self._side.page_schema)
+        def page(start: int, stop: int) -> tuple[tuple[pa.RecordBatch, Keys], int]:
+            batch = rows.batch(chosen[start:stop])
+            keys = self._side.key.encode(self._side.side, batch)
+            return (batch, keys), self._side.footprint(batch, keys)
+
+        for start, (batch, keys), footprint in cut_pages(len(chosen), most, self._limit.bytes, page, learns=True):
+            here: list[Int64] = [] if marks is None else list(marks[start : start + len(keys)].T)
+            self._write_page(self._layout.page(batch, here), keys, footprint)
+
+    def _write_page(self, page: pa.RecordBatch, keys: Keys, footprint: int) -> None:
         if self._writer is None:
-            path = self._directory.new_path(".pages")
-            self._writer = RunWriter(path, self._side.page_schema, self._counters)
+            self._writer = RunWriter(self._directory.new_path(".pages"), self._layout.schema, self._counters)
         self._writer.write(page)
         run = self.run
         run.first_words.append(self._side.words(keys)[0].item())
-        run.page_rows = max(run.page_rows, len(chosen))
+        run.page_rows = max(run.page_rows, len(keys))
         run.footprint = max(run.footprint, footprint)
-        if len(chosen) > 1:
+        if len(keys) > 1:
             run.rest_footprint = max(run.rest_footprint, footprint)
-        return True
 
     def close(self) -> SortedRun:
         """Finish the file being written; more may be written, into another."""

@@ -223,15 +223,15 @@ class SortJoinState(Operator):
             }
         )
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
-            saved.values[f"rows-{number}"] = side.save(saved, f"rows-{number}")
+            saved.values[f"rows-{number}"] = side.save_all(saved, f"rows-{number}")
             saved.values[f"flags-{number}"] = flags.save(saved, f"flags-{number}") if flags is not None else 0
         saved.values["pairs"] = [
             {
                 "level": pair.level,
                 "joined": pair.joined,
-                "runs": [run.save(saved, f"run-{n}-{side}") for side, run in enumerate(pair.runs)],
+                "runs": [run.save(saved) for run in pair.runs],
             }
-            for n, pair in enumerate(self._pairs)
+            for pair in self._pairs
         ]
         if self._arriving is not None:
             saved.values["arriving"] = {"side": self._arriving.side, "offset": self._arriving.offset}
@@ -265,7 +265,7 @@ class SortJoinState(Operator):
         self._over, self._flush_due, self._unmatched = values["over"], values["flush_due"], list(values["unmatched"])
         self._order.restore(values["order"])
         for number, (side, flags) in enumerate(zip(self._gathered, self._flags, strict=True)):
-            side.load(snapshot, f"rows-{number}", values[f"rows-{number}"], self._destination(number))
+            side.load_all(snapshot, f"rows-{number}", values[f"rows-{number}"], self._destination(number))
             if flags is not None:
                 flags.load(snapshot, f"flags-{number}", values[f"flags-{number}"])
         for pair in values["pairs"]:

@@ -24,8 +24,7 @@ import pyarrow as pa
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.matching.admission import admit
 from earlyjoin.algorithms.matching.settlement import Settlement, one_sided
-from earlyjoin.algorithms.nested_loop.residents import Page, Residents
-from earlyjoin.algorithms.nested_loop.spilled import PageSlot, SpilledRun, load_run, save_run, spill
+from earlyjoin.algorithms.nested_loop.stored_side import Page, SpilledRun, StoredSide
 from earlyjoin.algorithms.nested_loop.tiles import Tiles
 from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan, Slice, Step
 from earlyjoin.algorithms.wide_rows import two_pages_share
@@ -105,11 +104,12 @@ class NestedLoopJoin(Operator):
         self._settle = Settlement(plan, parts[1:], context)
         self._reading, self._memory = context.budget.split(_reading_share(context), least_rows=2)
         self._sides = [
-            Residents(side, schema, self._key, self._memory, flags=plan.how.remembers_matched(side))
+            StoredSide(
+                side, schema, self._key, self._memory, self._reading, context, flags=plan.how.remembers_matched(side)
+            )
             for side, schema in enumerate(plan.schemas)
         ]
-        self._pages = [PageSlot(side, self._reading, context.counters) for side in self._sides]
-        self._runs: list[list[SpilledRun]] = [[], []]
+        self._runs = [side.runs for side in self._sides]
         self._done = joined.RunPairs()
         self._arriving: Arriving | None = None
         self._pair: RunPair | None = None
@@ -205,7 +205,7 @@ class NestedLoopJoin(Operator):
             batch = arriving.batch.slice(arriving.offset, count)
             first = len(mine)
             try:
-                mine.insert(batch, keys, self.context.ticks.upcoming(count))
+                mine.insert(batch, keys, arrival=self.context.ticks.upcoming(count))
             except BudgetExceeded:
                 if count > 1:
                     count //= 2
@@ -229,13 +229,9 @@ class NestedLoopJoin(Operator):
         self._flush(larger.side)
 
     def _flush(self, side: int) -> None:
-        for slot in self._pages:
-            slot.drop()
-        context = self.context
-        residents = self._sides[side]
-        self._runs[side].append(
-            spill(residents, context.spill, context.counters, self._reading, departure=context.ticks.tick())
-        )
+        for each in self._sides:
+            each.drop_page()
+        self._sides[side].spill(departure=self.context.ticks.tick())
 
     def _next_pair(self) -> RunPair | None:
         """The next two runs to compare; pairs of which all rows met in memory are marked on the way."""
@@ -252,12 +248,12 @@ class NestedLoopJoin(Operator):
         assert pair is not None
         self._pair = pair
         runs = (self._runs[0][pair.run_0], self._runs[1][pair.run_1])
-        left = self._pages[0].read(runs[0].run, pair.page_0)
+        left = self._sides[0].read(runs[0], pair.page_0)
         if left is None:
             self._done.mark(pair.run_0, pair.run_1 + 1)
             self._pair = None
             return None
-        right = self._pages[1].read(runs[1].run, pair.page_1)
+        right = self._sides[1].read(runs[1], pair.page_1)
         if right is None:
             pair.page_0, pair.page_1 = pair.page_0 + 1, 0
             return None
@@ -267,10 +263,11 @@ class NestedLoopJoin(Operator):
                 pair.page_1, pair.tiles = pair.page_1 + 1, Tiles()
                 return None
             pair.found = self._unmet_candidates(runs, left[0], right[0], *tile)
-        matched = (runs[0].matched(left[1], len(left[0])), runs[1].matched(right[1], len(right[0])))
+        zero, one = self._sides
+        matched = (zero.matched_on_disk(left[1], len(left[0])), one.matched_on_disk(right[1], len(right[0])))
         step = self._settle_some(pair, (left[0].rows, right[0].rows), matched)
-        for run, (_, first), flags in zip(runs, (left, right), matched, strict=True):
-            run.mark(first, flags)
+        zero.mark(left[1], matched[0])
+        one.mark(right[1], matched[1])
         return step
 
     def _unmet_candidates(
@@ -308,23 +305,23 @@ class NestedLoopJoin(Operator):
             return None
         if any(self._runs):
             return self._unmatched_on_disk(at)
-        residents = self._sides[at.side]
-        flags = residents.matched
+        side = self._sides[at.side]
+        flags = side.matched
         assert flags is not None
-        if at.position >= len(residents):
+        if at.position >= len(side):
             at.side, at.position = at.side + 1, 0
             return None
-        stop = min(len(residents), at.position + self.context.output_rows)
+        stop = min(len(side), at.position + self.context.output_rows)
         numbers = at.position + np.flatnonzero(~flags[at.position : stop])
         at.position = stop
-        return one_sided(at.side, residents.rows, numbers)
+        return one_sided(at.side, side.rows, numbers)
 
     def _unmatched_on_disk(self, at: Unmatched) -> Step:
-        runs = self._runs[at.side]
+        side, runs = self._sides[at.side], self._runs[at.side]
         if at.run >= len(runs):
             at.side, at.run, at.page, at.position = at.side + 1, 0, 0, 0
             return None
-        read = self._pages[at.side].read(runs[at.run].run, at.page)
+        read = side.read(runs[at.run], at.page)
         if read is None:
             at.run, at.page, at.position = at.run + 1, 0, 0
             return None
@@ -332,7 +329,7 @@ class NestedLoopJoin(Operator):
         if at.position >= len(page):
             at.page, at.position = at.page + 1, 0
             return None
-        flags = runs[at.run].matched(first, len(page))
+        flags = side.matched_on_disk(first, len(page))
         assert flags is not None
         stop = min(len(page), at.position + self.context.output_rows)
         numbers = at.position + np.flatnonzero(~flags[at.position : stop])
@@ -345,17 +342,13 @@ class NestedLoopJoin(Operator):
         """Rows in memory, pages, and what a step works with."""
         keys = self._arriving.keys if self._arriving is not None else None
         tile = 2 * 8 * self._tile_pairs
-        held = sum(side.nbytes for side in self._sides) + sum(slot.nbytes for slot in self._pages)
+        held = sum(side.nbytes + side.page_nbytes for side in self._sides)
         return held + tile + (keys.nbytes if keys is not None else 0)
 
     def close(self) -> None:
         """Give memory back and remove the runs."""
-        for side, slot, runs in zip(self._sides, self._pages, self._runs, strict=True):
-            side.clear()
-            slot.drop()
-            for spilled in runs:
-                spilled.delete()
-            runs.clear()
+        for side in self._sides:
+            side.close()
         self._arriving = self._pair = None
         self._working.clear()
         self._tile.clear()
@@ -372,12 +365,8 @@ class NestedLoopJoin(Operator):
             },
             arrays={"met": self._done.met.copy()},
         )
-        for number, side in enumerate(self._sides):
-            saved.tables[f"rows-{number}"] = pa.Table.from_batches([side.batch(0, len(side))])
-            if side.matched is not None:
-                saved.arrays[f"matched-{number}"] = side.matched.copy()
-            runs = self._runs[number]
-            saved.values[f"runs-{number}"] = [save_run(saved, f"run-{number}-{r}", run) for r, run in enumerate(runs)]
+        for side in self._sides:
+            side.save_all(saved)
         if self._pair is not None:
             saved.values["pair"] = asdict(self._pair) | {"found": None}
             _save_candidates(saved, "pair", self._pair)
@@ -398,13 +387,8 @@ class NestedLoopJoin(Operator):
         if values["pair"] is not None:
             again = {"tiles": Tiles(**values["pair"]["tiles"]), "found": _load_candidates(snapshot, "pair")}
             self._pair = RunPair(**(values["pair"] | again))
-        for number, side in enumerate(self._sides):
-            for batch in snapshot.tables[f"rows-{number}"].to_batches():
-                page = side.read_page(batch)
-                side.insert(page.rows.batch, page.keys, page.arrivals)
-            if side.matched is not None:
-                side.matched[:] = snapshot.arrays[f"matched-{number}"]
-            self._runs[number] = [load_run(snapshot, run, self.context.spill) for run in values[f"runs-{number}"]]
+        for side in self._sides:
+            side.load_all(snapshot)
         if values["arriving"] is not None:
             batch, found = one_batch(snapshot.tables["arriving"]), _load_candidates(snapshot, "arriving")
             self._restore_arriving(values["arriving"], batch, found)

@@ -26,13 +26,13 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.matching.admission import admit
 from earlyjoin.algorithms.matching.settlement import Settlement, one_sided
 from earlyjoin.algorithms.protocol import Context, Description, Operator, Plan, Slice, Step
-from earlyjoin.algorithms.symmetric_hash.hashed_side import HashedSide
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.base import Capability
 from earlyjoin.predicates.encoding.keys import Bool, Keys
 from earlyjoin.state.counters import Phase
 from earlyjoin.state.hash_index import Cursor
 from earlyjoin.state.rows.store import BatchRows, Rows, one_batch
+from earlyjoin.state.side_store import MATCHED, SideStore
 from earlyjoin.state.snapshot import Snapshot
 
 _NOT_KEPT = -1
@@ -78,9 +78,9 @@ class SymmetricHashJoin(Operator):
     def __init__(self, plan: Plan, context: Context) -> None:
         super().__init__(plan, context)
         key, rest = registry.driver(plan, self.description)
-        self._settle = Settlement(plan, rest, context)
+        self._key, self._settle = key, Settlement(plan, rest, context)
         self._sides = [
-            HashedSide(side, schema, key, context.budget, flags=plan.how.remembers_matched(side))
+            SideStore(schema, context.budget, *([MATCHED] if plan.how.remembers_matched(side) else []), index=True)
             for side, schema in enumerate(plan.schemas)
         ]
         self._ended = [False, False]
@@ -94,7 +94,7 @@ class SymmetricHashJoin(Operator):
         """Keep the batch and probe the other side with it."""
         mine = self._sides[side]
         self.context.counters.rows_in[side] += batch.num_rows
-        batch, keys = admit(self.plan, side, batch, mine.key)
+        batch, keys = admit(self.plan, side, batch, self._key)
         first, matched = _NOT_KEPT, None
         try:
             self._working.reserve(keys.nbytes)
@@ -135,20 +135,17 @@ class SymmetricHashJoin(Operator):
 
     def _probe(self, task: Probe) -> Step:
         how, other = self.plan.how, self._sides[1 - task.side]
-        found, rows = 0, BatchRows(task.batch)
-        stored = other.keys.keys()
-        if stored is not None:
-            found, comparisons = other.index.probe(
-                stored,
-                task.keys,
-                task.cursor,
-                self._found[0],
-                self._found[1],
-                once=how.one_match_is_enough(task.side) and self._settle.candidates_always_match,
-                skip=other.matched if how.one_match_is_enough(other.side) else None,
-            )
-            self.context.counters.comparisons += comparisons
-        if stored is None or task.cursor.row >= len(task.keys):
+        rows = BatchRows(task.batch)
+        found, comparisons = other.probe(
+            task.keys,
+            task.cursor,
+            self._found[0],
+            self._found[1],
+            once=how.one_match_is_enough(task.side) and self._settle.candidates_always_match,
+            skip=other.matched if how.one_match_is_enough(1 - task.side) else None,
+        )
+        self.context.counters.comparisons += comparisons
+        if task.cursor.row >= len(task.keys):
             self._work.popleft()
             self._working.clear()
             if task.matched is not None and how.gives_unmatched(task.side):
@@ -220,9 +217,7 @@ class SymmetricHashJoin(Operator):
         """Rows, flags and the work in hand; keys and indexes are made again from the rows."""
         saved = Snapshot(values={"ended": list(self._ended), "phase": self.phase.value, "work": []})
         for number, side in enumerate(self._sides):
-            saved.tables[f"rows-{number}"] = side.table()
-            if side.matched is not None:
-                saved.arrays[f"matched-{number}"] = side.matched.copy()
+            side.save(saved, f"rows-{number}")
         for number, task in enumerate(self._work):
             saved.values["work"].append(_task_values(task))
             if task.batch is not None:
@@ -236,10 +231,8 @@ class SymmetricHashJoin(Operator):
         self._ended = list(snapshot.values["ended"])
         self.phase = Phase(snapshot.values["phase"])
         for number, side in enumerate(self._sides):
-            for batch in snapshot.tables[f"rows-{number}"].to_batches():
-                side.insert(batch, side.key.encode(number, batch))
-            if side.matched is not None:
-                side.matched[:] = snapshot.arrays[f"matched-{number}"]
+            for batch, notes in side.saved(snapshot, f"rows-{number}"):
+                side.insert(batch, self._key.encode(number, batch), **notes)
         for number, values in enumerate(snapshot.values["work"]):
             self._work.append(self._task(snapshot, f"work-{number}", values))
 
@@ -251,7 +244,7 @@ class SymmetricHashJoin(Operator):
         batch = one_batch(snapshot.tables[name]) if name in snapshot.tables else None
         if values["kind"] == "unmatched" or batch is None:
             return Unmatched(side, batch, matched, values["position"])
-        keys = self._sides[side].key.encode(side, batch)
+        keys = self._key.encode(side, batch)
         self._working.reserve(keys.nbytes)
         return Probe(side, batch, keys, values["first"], Cursor(values["row"], values["node"]), matched)
 

@@ -7,6 +7,7 @@ found in a file decides how much is read or allocated, and a block that passes c
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,14 @@ def file_checksum(path: Path) -> int:
                 count += more
             found = checksum_of(chunk[:count], found)
     return found
+
+
+def link_file(source: Path, path: Path) -> None:
+    """Another name for a file that nobody writes to any more; a copy where it cannot have one (another file system)."""
+    try:
+        os.link(source, path)
+    except OSError:
+        shutil.copyfile(source, path)
 
 
 def damaged(path: Path, what: str) -> DamagedFile:

@@ -79,7 +79,7 @@ class FlagFile:
         """Copy it out of a snapshot."""
         if name in snapshot.files:
             self._path = self._directory.new_path(".flags")
-            shutil.copyfile(snapshot.files[name], self._path)
+            shutil.copyfile(snapshot.files[name], self._path)  # it changes in place
             self._sums = snapshot.arrays[f"{name}-sums"].copy()
         self.rows = rows
 

@@ -6,22 +6,23 @@ in memory alone. A page is one write and one read, however many columns it has: 
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from earlyjoin.state.counters import Counters
-from earlyjoin.state.disk.checked_files import BlockReader, BlockWriter
+from earlyjoin.state.disk.checked_files import BlockReader, BlockWriter, link_file
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.rows.dictionaries import decoded, encoded, plain_type
+from earlyjoin.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows on disk, in pages (record batches) that can be read one by one."""
+    """Rows on disk, in pages (record batches) that can be read one by one. Sealed: nobody writes to it any more."""
 
     path: Path
     rows: int
@@ -50,15 +51,22 @@ class Run:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
 
-    def to_values(self) -> dict[str, Any]:
-        """All but the file, as plain values."""
-        return {"rows": self.rows, "starts": list(self.starts), "ends": list(self.ends), "sums": list(self.sums)}
+    @property
+    def id(self) -> str:
+        """Says what the run holds: runs of the same rows in the same pages have the same, in every process."""
+        return blake2b(repr((self.ends, self.sums)).encode(), digest_size=16).hexdigest()
+
+    def save(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Put it into a snapshot; returns the plain values that ``load`` needs."""
+        snapshot.blocks[self.id] = self.path
+        places = {"starts": list(self.starts), "ends": list(self.ends), "sums": list(self.sums)}
+        return {"block": self.id, "rows": self.rows} | places
 
     @classmethod
-    def copied(cls, saved: Path, values: dict[str, Any], directory: SpillDirectory) -> Run:
-        """A copy of a saved file, with the values of ``to_values``: what was saved can be restored again."""
+    def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> Run:
+        """Take it out of a snapshot, which can be restored again: its file gets another name in the directory."""
         path = directory.new_path(".pages")
-        shutil.copyfile(saved, path)
+        link_file(snapshot.blocks[values["block"]], path)
         return cls(path, values["rows"], *(tuple(values[name]) for name in ("starts", "ends", "sums")))
 
 

@@ -20,19 +20,17 @@ import pyarrow as pa
 
 from earlyjoin.algorithms.hash_join.table.stored_form import StoredKeys
 from earlyjoin.predicates.encoding.keys import Bool, Int64, Keys
-from earlyjoin.state.budget import Budget, row_too_large
+from earlyjoin.state.budget import Budget
 from earlyjoin.state.counters import Counters
 from earlyjoin.state.disk.flag_file import FlagFile
-from earlyjoin.state.disk.runs import Run, RunReader, RunWriter
+from earlyjoin.state.disk.pages import PageLayout, PageSlot
+from earlyjoin.state.disk.runs import Run, RunWriter
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.rows.sizes import array_nbytes, batch_nbytes
 from earlyjoin.state.rows.store import BatchRows
 from earlyjoin.state.snapshot import Snapshot
 
 Words = Int64 | npt.NDArray[np.float64]
-ARRIVAL = pa.field("__arrival", pa.int64(), nullable=False)
-DEPARTURE = pa.field("__departure", pa.int64(), nullable=False)
-NUMBER = pa.field("__row", pa.int64(), nullable=False)
 Stripes = tuple[int, int]
 """The first stripe, and the one behind the last."""
 
@@ -87,19 +85,19 @@ class DiskRun:
                 return page
         return last
 
-    def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
+    def save(self, snapshot: Snapshot) -> dict[str, Any]:
         """Put it into a snapshot; returns the plain values that ``load`` needs."""
-        snapshot.files[name] = self.run.path
-        run = self.run.to_values()
-        more = {"sizes": self.sizes, "first_words": self.first_words, "last_probe": self.last_probe}
-        return {"name": name, "run": run, "label": self.label, "stripe_pages": self.stripe_pages} | more
+        more = {name: getattr(self, name) for name in _SAVED}
+        return {"run": self.run.save(snapshot)} | more
 
     @classmethod
     def load(cls, snapshot: Snapshot, values: dict[str, Any], directory: SpillDirectory) -> DiskRun:
-        """Copy it out of a snapshot: the snapshot can be restored again."""
-        copied = Run.copied(snapshot.files[values["name"]], values["run"], directory)
-        words, stripe_pages = tuple(values["first_words"]), tuple(values["stripe_pages"])
-        return cls(copied, values["label"], tuple(values["sizes"]), words, values["last_probe"], stripe_pages)
+        """Take it out of a snapshot, which can be restored again."""
+        known: dict[str, Any] = {name: tuple(v) if isinstance(v := values[name], list) else v for name in _SAVED}
+        return cls(Run.load(snapshot, values["run"], directory), **known)
+
+
+_SAVED = ("label", "sizes", "first_words", "last_probe", "stripe_pages")
 
 
 @dataclass(slots=True)
@@ -142,8 +140,7 @@ class SideFiles:
         self.page_part = page_part
         """A page takes at most one in so many parts of the memory for reading."""
         self.flags = FlagFile(directory) if flags else None
-        stamps = [ARRIVAL, DEPARTURE, *([NUMBER] if flags else [])]
-        self.page_schema = pa.schema([*schema, *stamps])
+        self.layout = PageLayout(schema, ["arrival", "departure", *(["row"] if flags else [])])
         self._flat = all(_is_flat(field.type) for field in schema)
         """Does Arrow's own size of a page tell the truth?"""
         self._key_nbytes = (16 + 8) * len(key.fields) + 24
@@ -160,12 +157,12 @@ class SideFiles:
         numbers: Int64 | None = None,
     ) -> pa.RecordBatch:
         """What is written for some rows; their flags go into the file of flags, unless they have numbers there."""
-        stamps = [pa.array(arrivals), pa.array(departures)]
+        marks = [arrivals, departures]
         if self.flags is not None:
             if numbers is None:
                 numbers = self.flags.append(np.zeros(len(arrivals), np.bool_) if matched is None else matched)
-            stamps.append(pa.array(numbers))
-        return pa.RecordBatch.from_arrays([*batch.columns, *stamps], schema=self.page_schema)
+            marks.append(numbers)
+        return self.layout.page(batch, marks)
 
     def counting(self, counters: Counters) -> SideFiles:
         """The same files for a reader that counts by itself, in a thread."""
@@ -184,13 +181,12 @@ class SideFiles:
 
     def read(self, page: pa.RecordBatch, label: int) -> DiskPage:
         """Give a page its keys again."""
-        columns = len(self.schema)
-        payload = pa.RecordBatch.from_arrays(page.columns[:columns], schema=self.schema) if columns else page.select([])
+        payload = self.layout.rows_of(page)
         keys = self.key.encode(payload)
-        numbers = page.column(columns + 2).to_numpy() if self.flags is not None else None
+        arrivals, departures, *rest = self.layout.marks_of(page)
+        numbers = rest[0] if rest else None
         matched = self.flags.read(numbers) if self.flags is not None and numbers is not None else None
         nbytes = batch_nbytes(page) + keys.nbytes + (matched.nbytes if matched is not None else 0)
-        arrivals, departures = (page.column(columns + n).to_numpy() for n in range(2))
         return DiskPage(BatchRows(payload), keys, arrivals, departures, label, numbers, matched, nbytes)
 
     def mark(self, page: DiskPage) -> None:
@@ -229,7 +225,7 @@ class PartWriter:
         if page_bytes is not None:
             self._page_bytes = min(self._page_bytes, page_bytes)
         self._physical = Counters()
-        self._writer = RunWriter(files.directory.new_path(".pages"), files.page_schema, self._physical)
+        self._writer = RunWriter(files.directory.new_path(".pages"), files.layout.schema, self._physical)
         self._sizes: list[int] = []
         self._first_words: list[int | float] = []
         self._counted = 0
@@ -294,24 +290,16 @@ class PartWriter:
         return disk
 
 
-class PageReader:
+class PageReader(PageSlot[DiskPage]):
     """Reads pages of runs of one side, a group of pages in memory at a time."""
 
     def __init__(self, files: SideFiles) -> None:
         self._files = files
-        self._account = files.pages.account("page")
         self._physical = Counters()
-        self._reader: RunReader | None = None
+        super().__init__(files.pages, self._physical)
         self._stripes: Stripes | None = None
-        self._first = 0
         self.next_page = 0
         """The page behind those that were read last."""
-        self._page: DiskPage | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes really held."""
-        return self._page.nbytes if self._page is not None else 0
 
     def read(self, disk: DiskRun, first: int, stripes: Stripes | None = None) -> DiskPage | None:
         """The group of pages (of some stripes) from ``first`` on as one page, or None behind the last page.
@@ -327,17 +315,13 @@ class PageReader:
             self._let_go()
             return None
         if self._reader is None:
-            self._reader, self._stripes = disk.run.read(self._physical), stripes
+            self._stripes = stripes
             self._files.counters.seeks += 1
-        if self._first != first or self._page is None:
-            self._let_go()
+        if self._page is None or not self.holds(disk.run, first):
             stop = disk.group(self._files.pages, first, stripes)
-            batches = [self._reader.page(number) for number in range(first, stop)]
-            page = self._files.read(batches[0] if len(batches) == 1 else pa.concat_batches(batches), disk.label)
+            self.hold(disk.run, first, stop, lambda page: self._files.read(page, disk.label))
             self._count(disk.run, first, stop, new=first == begin)
-            if not self._account.try_reserve(page.nbytes, len(page)):
-                raise row_too_large(page.nbytes / len(page), self._files.pages, "reading")
-            self._first, self.next_page, self._page = first, stop, page
+            self.next_page = stop
         return self._page
 
     def _count(self, run: Run, first: int, stop: int, *, new: bool = False) -> None:
@@ -352,14 +336,3 @@ class PageReader:
         counters.tuples_read += self._physical.tuples_read
         counters.bytes_read += self._physical.bytes_read
         self._physical.tuples_read = self._physical.bytes_read = 0
-
-    def drop(self) -> None:
-        """Let the pages go and close the file."""
-        self._let_go()
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-
-    def _let_go(self) -> None:
-        self._account.clear()
-        self._page = None

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun, PartWriter, SideFiles
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.predicates.encoding.keys import Bool, Int64
-from earlyjoin.state.budget import Budget, BytesAccount
-from earlyjoin.state.growable import Growable
+from earlyjoin.state.budget import Budget
 from earlyjoin.state.rows.sizes import batch_nbytes
-from earlyjoin.state.rows.store import RowStore
+from earlyjoin.state.side_store import ARRIVAL, MATCHED, SideStore
 
 
 class FrozenBuffer:
@@ -27,10 +23,7 @@ class FrozenBuffer:
         # Booked whether used or not: what is left for others must not depend on how rows come in batches.
         self._room = memory.account("page buffer")
         self._most_rows = rows if memory.limit.rows is None or self._room.try_reserve(rows=rows) else 0
-        account = BytesAccount(memory, "rows in page buffers")
-        self._rows = RowStore(files.schema, account)
-        self._arrivals = Growable(np.int64, account)
-        self._matched = Growable(np.bool_, account)
+        self._held = SideStore(files.schema, memory, ARRIVAL, MATCHED, counts_rows=False)
 
     @property
     def room_rows(self) -> int:
@@ -40,12 +33,12 @@ class FrozenBuffer:
     @property
     def nbytes(self) -> int:
         """Bytes really held."""
-        return self._rows.nbytes + self._arrivals.nbytes + self._matched.nbytes
+        return self._held.nbytes
 
     @property
     def rows(self) -> int:
         """Rows in the buffer and in the open run."""
-        return len(self._rows) + (self._writer.rows if self._writer is not None else 0)
+        return len(self._held) + (self._writer.rows if self._writer is not None else 0)
 
     def add(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
         """Take rows; write when the buffer is full."""
@@ -59,27 +52,18 @@ class FrozenBuffer:
                 self._write(batch, arrivals, matched)
 
     def _buffered(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> bool:
-        count, length = batch.num_rows, len(self._rows)
-        if count + length > self._most_rows:
+        if batch.num_rows + len(self._held) > self._most_rows:
             return False
         try:
-            self._arrivals.append(arrivals)
-            self._matched.append(np.zeros(count, dtype=np.bool_) if matched is None else matched)
-            self._rows.append(batch)
+            self._held.insert(batch, None, arrival=arrivals, matched=matched)
         except BudgetExceeded:
-            self._arrivals.truncate(length)
-            self._matched.truncate(length)
             return False
         return True
 
     def _write_out(self) -> None:
-        if len(self._rows):
-            batch = self._rows.view(0, len(self._rows))
-            self._write(batch, cast(Int64, self._arrivals.data), cast(Bool, self._matched.data))
-        # The room stays: the buffer will fill again.
-        self._rows.truncate(0)
-        self._arrivals.truncate(0)
-        self._matched.truncate(0)
+        if len(self._held):
+            self._write(self._held.rows.view(0, len(self._held)), self._held.arrivals, self._held.matched)
+        self._held.truncate(0)  # the room stays: the buffer will fill again
 
     def _write(self, batch: pa.RecordBatch, arrivals: Int64, matched: Bool | None) -> None:
         if self._writer is None:
@@ -90,8 +74,7 @@ class FrozenBuffer:
         """Write what is buffered and give its bytes back; False when there are none."""
         held = self.nbytes > 0
         self._write_out()
-        for part in (self._rows, self._arrivals, self._matched):
-            part.clear()
+        self._held.clear()
         return held
 
     def close_run(self) -> DiskRun | None:
@@ -107,7 +90,5 @@ class FrozenBuffer:
         if self._writer is not None:
             self._writer.close().run.delete()
             self._writer = None
-        self._rows.clear()
-        self._arrivals.clear()
-        self._matched.clear()
+        self._held.clear()
         self._room.clear()

@@ -146,7 +146,7 @@ class PartitionedTable:
         self, side: int, partition: int, batch: pa.RecordBatch, keys: Keys, arrivals: Int64, matched: Bool | None = None
     ) -> int:
         """Rows into memory; raises BudgetExceeded, with nothing changed, when they do not fit."""
-        first = self.parts[side][partition].insert(batch, keys, arrivals, matched=matched)
+        first = self.parts[side][partition].add(batch, keys, arrivals, matched=matched)
         self._in_memory[side, partition] += batch.num_rows
         self.last_insert[side, partition] = max(int(arrivals.max()), self.last_insert[side, partition])
         return first
@@ -161,8 +161,8 @@ class PartitionedTable:
             living = np.flatnonzero(~matched)
             batch = pa.RecordBatch.from_arrays(BatchRows(batch).take(living), schema=batch.schema)
             keys, arrivals, departures, matched = keys.take(living), arrivals[living], departures[living], None
-        labels = np.full(len(arrivals), page.label, dtype=np.int64)
-        self.parts[side][partition].insert(batch, keys, arrivals, matched=matched, departures=departures, labels=labels)
+        part = self.parts[side][partition]
+        part.add(batch, keys, arrivals, matched=matched, departures=departures, labels=page.label)
         self._in_memory[side, partition] += len(arrivals)
         return keys
 
@@ -176,7 +176,7 @@ class PartitionedTable:
 
     def bury(self, side: int, partition: int) -> int:
         """Count rows that died since the last call and stop counting them as rows in memory."""
-        died = self.parts[side][partition].bury()
+        died = self.parts[side][partition].count_freed()
         self._in_memory[side, partition] -= died
         return died
 
@@ -345,17 +345,13 @@ class PartitionedTable:
         for side in range(2):
             for partition, part in enumerate(self.parts[side]):
                 name = f"{side}-{partition}"
-                runs = self.runs[side][partition]
-                saved.values["runs"][side].append([run.save(saved, f"run-{name}-{n}") for n, run in enumerate(runs)])
+                saved.values["runs"][side].append([run.save(saved) for run in self.runs[side][partition]])
                 if len(part):
-                    part.save(saved, name)
+                    part.save(saved, f"rows-{name}")
             flags = self.files[side].flags
             if flags is not None:
                 saved.values["flags"][side] = flags.save(saved, f"flags-{side}")
-        saved.values["half_written"] = [
-            [run.save(saved, f"half-written-{side}-{n}") for n, run in enumerate(runs)]
-            for side, runs in enumerate(self.half_written)
-        ]
+        saved.values["half_written"] = [[run.save(saved) for run in runs] for runs in self.half_written]
         self.half_written = ([], [])  # they are the merge's
         return saved
 
@@ -387,7 +383,7 @@ class PartitionedTable:
             for partition in range(self.partitions):
                 runs = saved.values["runs"][side][partition]
                 self.runs[side][partition] = [DiskRun.load(saved, run, self.context.spill) for run in runs]
-                self.parts[side][partition].load(saved, f"{side}-{partition}", self.files[side].key)
+                self.parts[side][partition].load(saved, f"rows-{side}-{partition}", self.files[side].key)
                 self._in_memory[side, partition] = self.parts[side][partition].live
 
 
