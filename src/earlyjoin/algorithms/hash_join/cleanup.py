@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from earlyjoin.algorithms.hash_join.disk_pairs import probe_memory, probe_page, 
 from earlyjoin.algorithms.hash_join.join_state import JoinState
 from earlyjoin.algorithms.hash_join.one_side import refuse_repeated
 from earlyjoin.algorithms.hash_join.table.chain_probe import ChainProbe
+from earlyjoin.algorithms.hash_join.tasks import FinalWork
 from earlyjoin.algorithms.matching.settlement import one_sided
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.errors import BudgetExceeded
@@ -49,40 +50,8 @@ class Stage(StrEnum):
     REST = "rest"
 
 
-class FinalWork(Protocol):
-    """What is done after the last row, in bounded steps."""
-
-    @property
-    def done(self) -> bool:
-        """Is every pair joined and every row out?"""
-        ...
-
-    def step(self) -> Step:
-        """A bounded piece of the work."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes really held beside the table."""
-        ...
-
-    def save(self) -> dict[str, Any]:
-        """Plain values for a snapshot."""
-        ...
-
-    def load(self, values: dict[str, Any]) -> None:
-        """Take over what ``save`` gave."""
-        ...
-
-    def close(self) -> None:
-        """Give memory back and remove what is half written. Idempotent."""
-        ...
-
-
-class CleanUp:
+class CleanUp(FinalWork):
     """Joins what was never joined, in a given order of partitions."""
-
-    nbytes = 0
 
     def __init__(self, state: JoinState, order: list[int]) -> None:
         self._state, self._table = state, state.table
@@ -328,6 +297,3 @@ class CleanUp:
         self._stripes = (values["stripes"][0], values["stripes"][1])
         self._load, self._page = list(values["load"]), list(values["page"])
         self._probe = ChainProbe.load(values["probe"])
-
-    def close(self) -> None:
-        """All that it holds is in the table."""

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.hash_join.cleanup import FinalWork
 from earlyjoin.algorithms.hash_join.disk_pairs import unmatched_in_memory
 from earlyjoin.algorithms.hash_join.eviction import Eviction
 from earlyjoin.algorithms.hash_join.intake import Intake
@@ -30,6 +29,7 @@ from earlyjoin.algorithms.hash_join.join_state import JoinState, build_side_of, 
 from earlyjoin.algorithms.hash_join.policy import Policy
 from earlyjoin.algorithms.hash_join.settings import HashSettings, side_number
 from earlyjoin.algorithms.hash_join.table.table import PartitionedTable
+from earlyjoin.algorithms.hash_join.tasks import FinalWork
 from earlyjoin.algorithms.matching.settlement import Settlement
 from earlyjoin.algorithms.protocol import Context, Operator, Plan, Slice, Step
 from earlyjoin.state.counters import Phase

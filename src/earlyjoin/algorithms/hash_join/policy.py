@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from earlyjoin.algorithms.hash_join.cleanup import CleanUp, FinalWork
+from earlyjoin.algorithms.hash_join.cleanup import CleanUp
 from earlyjoin.algorithms.hash_join.flushing import PartitionStatistics, Victim
 from earlyjoin.algorithms.hash_join.join_state import JoinState, Traits
 from earlyjoin.algorithms.hash_join.rules import DuplicateRule, ResidenceRule
 from earlyjoin.algorithms.hash_join.table.table import PartitionedTable
-from earlyjoin.algorithms.hash_join.tasks import MemoryDiskTask, Task
+from earlyjoin.algorithms.hash_join.tasks import FinalWork, MemoryDiskTask, Task
 from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.state.counters import Counters
 

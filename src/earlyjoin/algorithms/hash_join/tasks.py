@@ -14,12 +14,8 @@ from earlyjoin.algorithms.hash_join.table.disk_part import DiskRun
 from earlyjoin.algorithms.protocol import Step
 
 
-class Task(ABC):
-    """Disk work of one partition. Between two steps anything may arrive, and a snapshot may be taken."""
-
-    kind: str
-    """Name in snapshots."""
-    partition: int
+class DiskWork(ABC):
+    """Work on disk in bounded steps. Between two of them anything may arrive, and a snapshot may be taken."""
 
     @property
     @abstractmethod
@@ -29,6 +25,26 @@ class Task(ABC):
     @abstractmethod
     def step(self) -> Step:
         """A bounded piece of the work."""
+
+    @abstractmethod
+    def save(self) -> dict[str, Any]:
+        """Plain values for a snapshot."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes really held beside the table."""
+        return 0
+
+    def close(self) -> None:  # noqa: B027 - most work holds nothing
+        """Let go of threads and memory, and remove what is half written. Idempotent."""
+
+
+class Task(DiskWork):
+    """Work on one partition that may wait for a silence; ``Policy.load_task`` makes it again from what it saved."""
+
+    kind: str
+    """Name in snapshots."""
+    partition: int
 
     def protects(self, side: int, partition: int) -> bool:
         """Must this memory part stay until the task is done?"""
@@ -42,17 +58,13 @@ class Task(ABC):
         """Has something been found that only has to go out?"""
         return False
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes really held."""
-        return 0
 
-    def close(self) -> None:  # noqa: B027 - most tasks hold nothing
-        """Let go of threads and memory."""
+class FinalWork(DiskWork):
+    """What is done after the last row."""
 
     @abstractmethod
-    def save(self) -> dict[str, Any]:
-        """Plain values for a snapshot, from which ``Policy.load_task`` makes the task again."""
+    def load(self, values: dict[str, Any]) -> None:
+        """Take over what ``save`` gave."""
 
 
 class MemoryDiskTask(Task):

@@ -22,7 +22,7 @@ from earlyjoin.algorithms.hash_join.join_state import JoinState
 from earlyjoin.algorithms.hash_join.merging.matching_runs import Slot, slots
 from earlyjoin.algorithms.hash_join.merging.merge_input import page_cost
 from earlyjoin.algorithms.hash_join.merging.partition_merge import MergeWork, PartitionMerge
-from earlyjoin.algorithms.hash_join.tasks import Task
+from earlyjoin.algorithms.hash_join.tasks import FinalWork, Task
 from earlyjoin.algorithms.merge_join.merge_tree import smallest_first
 from earlyjoin.algorithms.protocol import Step
 from earlyjoin.state.budget import Budget
@@ -94,7 +94,7 @@ class DiskDiskTask(Task):
             self.merge.close()
 
 
-class MergeCleanUp:
+class MergeCleanUp(FinalWork):
     """Joins what was never joined, partition by partition: those first of which nothing was flushed."""
 
     def __init__(self, state: JoinState, work: MergeWork, flush_pair: Callable[[int], None]) -> None:
