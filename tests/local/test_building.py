@@ -100,6 +100,21 @@ def test_a_pause_loses_no_rows(algorithm: str, tmp_path: Path) -> None:
         check(pa.Table.from_batches([*first, *rest]))
 
 
+def test_a_pause_between_rows_held_back_and_the_next_builds_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece did not fit beside those that were held back, and was held back after these had gone out."""
+    monkeypatch.setattr(building, "_HELD_S", 60.0)
+    left, right = tmp_path / "left.parquet", tmp_path / "right.parquet"
+    pq.write_table(LEFT, left)
+    pq.write_table(RIGHT, right)
+    for taken in (2, 5):
+        query = ej.join(left, right, on="k", memory="700KB", algorithm="pmj", engine="local")
+        first = list(islice(query, taken))
+        query.pause(tmp_path / f"saved-{taken}")
+        check(pa.Table.from_batches([*first, *ej.resume(tmp_path / f"saved-{taken}")]))
+
+
 def test_rows_held_back_go_out_before_an_input_fails() -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield from LEFT.to_batches(max_chunksize=20)
