@@ -81,3 +81,10 @@ def test_growth_is_geometric() -> None:
         capacities.add(len(grown.whole))
     assert len(capacities) < 25
     assert np.array_equal(grown.data, np.arange(10_000))
+
+
+def test_wide_entries_begin_with_no_more_room_than_they_need() -> None:
+    wide, narrow = Growable(np.dtype((np.void, 1640)), account()), Growable(np.int64, account())
+    wide.extend(1)
+    narrow.extend(1)
+    assert (len(wide.whole), len(narrow.whole)) == (1, 16)
