@@ -231,9 +231,9 @@ def merge_of(
 def save_merge(join: MergingHashJoin, merge: PartitionMerge) -> dict[str, Any]:
     """Which runs it merges, by their places, and where it stands. What it has written goes with the table."""
     places = []
-    for runs, inputs in zip(join.table.runs, merge.inputs, strict=True):
+    for runs, merged in zip(join.table.runs, merge.runs, strict=True):
         known = [id(run) for run in runs[merge.partition]]
-        places.append([known.index(id(entry.run)) for entry in inputs])
+        places.append([known.index(id(run)) for run in merged])
     values = merge.save()
     join.table.half_written = merge.written
     return {"runs": places, "label": merge.label, "state": values}
