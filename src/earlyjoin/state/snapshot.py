@@ -21,7 +21,7 @@ import pyarrow as pa
 from earlyjoin.errors import DamagedState, SnapshotError
 from earlyjoin.state.disk.checked_files import checksum_of, file_checksum
 
-FORMAT = 4
+FORMAT = 5
 _MANIFEST = "snapshot.json"
 
 

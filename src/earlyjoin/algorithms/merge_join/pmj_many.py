@@ -69,7 +69,7 @@ class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
     def _make_joining(self, page_rows: int) -> MemorySweep:
         """Sort all sides. Of rows that were joined before, only combinations with others are met."""
         account, limit = self._shares.sweeping.account("combinations"), self._shares.sweeping.limit.bytes
-        workspace = Workspace(self.plan.sides, self.context.output_rows, account, limit)
+        workspace = Workspace(self.plan.sides, self.context.output_rows, account, limit, some_have_met=True)
         return GroupJoin([_ordered(side) for side in self._gathered], workspace, self.context, self._in_memory)
 
     def _in_memory(self, index: tuple[Int64, ...]) -> Step:

@@ -27,7 +27,7 @@ from earlyjoin.state.budget import Account
 
 Int32 = npt.NDArray[np.int32]
 
-_MOST_WORDS = 8192
+_MOST_WORDS = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,19 @@ class Ordered:
 class Workspace:
     """Memory for the boxes of some words and for the combinations of one step, taken once and used again.
 
-    Without an account it counts as part of what rows take.
+    Without an account it counts as part of what rows take. Words take more where some rows of them have met (``old``).
     """
 
-    def __init__(self, sides: int, output_rows: int, account: Account | None = None, nbytes: int | None = None) -> None:
-        word_nbytes = 8 * (1 + 3 * sides) + 8 * 6 * sides * sides
+    def __init__(
+        self,
+        sides: int,
+        output_rows: int,
+        account: Account | None = None,
+        nbytes: int | None = None,
+        *,
+        some_have_met: bool = False,
+    ) -> None:
+        word_nbytes = 8 * (2 + 3 * sides) + (8 * 6 * sides * sides if some_have_met else 0)
         row_nbytes = 8 * (3 * sides + 2)
         self.words, self.room = _MOST_WORDS, output_rows
         if nbytes is not None:
@@ -116,14 +124,21 @@ class GroupJoin:
         self._first = self._next
         lead = self._sides[self._shortest].words
         piece = lead[self._first : self._first + self._workspace.words]
-        words = piece[np.append(True, piece[1:] != piece[:-1])]
+        places = np.flatnonzero(np.append(True, piece[1:] != piece[:-1]))
+        words = piece[places]
         self._next = int(np.searchsorted(lead, words[-1], side="right"))
-        starts, stops = (np.empty((len(words), len(self._sides)), dtype=np.int64) for _ in range(2))
+        starts = np.empty((len(words), len(self._sides)), dtype=np.int64)
+        starts[:, self._shortest] = self._first + places
+        stops = np.empty_like(starts)
+        stops[:, self._shortest] = self._first + np.append(places[1:], self._next - self._first)
         for number, side in enumerate(self._sides):
-            starts[:, number] = np.searchsorted(side.words, words, side="left")
-            stops[:, number] = np.searchsorted(side.words, words, side="right")
-        filled = (stops > starts).all(axis=1)
-        starts, stops = starts[filled], stops[filled]
+            if number == self._shortest:
+                continue
+            at = np.searchsorted(side.words, words, side="left")
+            there = side.words[np.minimum(at, len(side.words) - 1)] == words
+            if not there.all():
+                words, at, starts, stops = words[there], at[there], starts[there], stops[there]
+            starts[:, number], stops[:, number] = at, np.searchsorted(side.words, words, side="right")
         if self._sides[0].old is None:
             return starts, stops - starts
         old = np.empty_like(starts)
