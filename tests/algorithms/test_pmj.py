@@ -288,3 +288,25 @@ def test_auto_takes_it_for_equality_when_memory_is_short(monkeypatch: pytest.Mon
     plan = make_plan(ej.equal("k"), SCHEMA, SCHEMA)
     assert choose(plan, MemoryLimit(bytes=10**6), 10**9, None).name == "pmj"
     assert choose(plan, MemoryLimit(bytes=10**6), 1000, None).name == "shj"
+
+
+def wide_rows(count: int, seed: int, width: int = 1640) -> pa.RecordBatch:
+    """Rows of so many bytes, as those of many columns travel."""
+    rng = np.random.default_rng(seed)
+    values = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(rng.bytes(count * width))])
+    return pa.RecordBatch.from_arrays([pa.array(rng.permutation(count)), values], names=["k", "wide"])
+
+
+@pytest.mark.parametrize("algorithm", ["pmj", "smj"])
+def test_idle_merges_of_wide_rows_fit_beside_the_rows_in_memory(tmp_path: Path, algorithm: str) -> None:
+    """A page of one or two rows is written by way of a buffer of as many, also when many runs are merged at once."""
+    sides = [wide_rows(1000, side) for side in (0, 1)]
+    join = Join(algorithm, sides[0].schema, sides[1].schema, tmp_path, memory=600_000, output_rows=19)
+    found = []
+    for start in range(0, 1000, 20):
+        for side in (0, 1):
+            found += join.arrive(side, sides[side].slice(start, 20))
+    found += join.take(join.operator.react(Slice(10**6)))
+    found += join.end(0) + join.end(1) + join.finish()
+    assert sorted(row["k"] for row in found) == list(range(1000))
+    join.close()

@@ -119,17 +119,6 @@ def test_a_pause_loses_no_rows(algorithm: str, tmp_path: Path) -> None:
         check(pa.Table.from_batches([*first, *rest]))
 
 
-def test_rows_held_back_behind_others_are_not_in_hand_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: a later pause gave out again what was held back after a batch, or looked for rows that had left."""
-    monkeypatch.setattr(building, "_HELD_S", 60.0)
-    for taken in (3, 4, 6):
-        query = ej.join(LEFT, RIGHT, on="k", memory="400KB", algorithm="hmj", engine="local")
-        first = list(islice(query, taken))
-        query.pause(tmp_path / f"saved-{taken}")
-        rest = list(ej.resume(tmp_path / f"saved-{taken}", left=LEFT, right=RIGHT))
-        check(pa.Table.from_batches([*first, *rest]))
-
-
 def test_rows_held_back_go_out_before_an_input_fails() -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield from LEFT.to_batches(max_chunksize=20)

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from earlyjoin.algorithms import registry
-from earlyjoin.algorithms.merge_join.multi_sweep import MultiSweep
 from earlyjoin.algorithms.protocol import Context, Slice
+from earlyjoin.algorithms.window_merge.merge import WindowMerge
 from earlyjoin.errors import BudgetExceeded, UnsupportedError
 from earlyjoin.kernels import hashing
 from earlyjoin.state import joined
@@ -61,9 +61,9 @@ def stage_of(operator: Any) -> str:
     """What an operator is at."""
     if operator._merge is None:
         return "joining" if operator._joining is not None else "gathering"
-    sweep = operator._merge.sweep
-    what = "a merge" if sweep._hot is None else "a hot key"
-    return f"joining {what}" if sweep._join is not None else "merging" if sweep._hot is None else "hot key"
+    merge = operator._merge.sweep.merge
+    what = "a merge" if merge.hot is None else "a hot key"
+    return f"joining {what}" if merge.joins else "merging" if merge.hot is None else "hot key"
 
 
 @pytest.mark.parametrize("sides", [3, 4])
@@ -219,8 +219,8 @@ def test_a_hot_key_is_given_out_in_bounded_steps(tmp_path: Path, memory: str) ->
 
 def test_a_hot_key_larger_than_memory_is_merged_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hot = []
-    begin = MultiSweep._begin_hot
-    monkeypatch.setattr(MultiSweep, "_begin_hot", lambda self, word: (hot.append(word), begin(self, word))[1])
+    begin = WindowMerge._begin_hot_word
+    monkeypatch.setattr(WindowMerge, "_begin_hot_word", lambda self, word: (hot.append(word), begin(self, word))[1])
     scenario = fixed(rows=16, memory=MemoryLimit(rows=16), values=[5, 5, 5, 6])
     assert Counter(Run(scenario, tmp_path).whole()) == expected(scenario)
     assert 5 in hot

@@ -108,3 +108,10 @@ def test_growing_does_without_mappings_where_there_are_none(monkeypatch: pytest.
     for start in range(0, 300_000, 50_000):
         grown.append(np.arange(start, start + 50_000))
     assert np.array_equal(grown.data, np.arange(300_000))
+
+
+def test_wide_entries_begin_with_no_more_room_than_they_need() -> None:
+    wide, narrow = Growable(np.dtype((np.void, 1640)), account()), Growable(np.int64, account())
+    wide.extend(1)
+    narrow.extend(1)
+    assert (len(wide.whole), len(narrow.whole)) == (1, 16)

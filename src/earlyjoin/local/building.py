@@ -76,7 +76,7 @@ class OutputBuilder:
             start += count
             self._rest = (matches, start)
             yield from self._given(batch, size)
-            self._rest = None
+        self._rest = None
 
     def give_held(self) -> Iterator[pa.RecordBatch]:
         """The rows that were held back."""

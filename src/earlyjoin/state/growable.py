@@ -19,7 +19,8 @@ import numpy.typing as npt
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Account
 
-_LEAST = 16
+_LEAST, _LEAST_NBYTES = 16, 128
+"""What an array begins with: so many entries, if they take no more than that. Wide ones would take a small memory."""
 _PIECE = 4096
 _LEAST_MAPPED, _MOST_MAPPINGS = 1 << 16, 1 << 14
 
@@ -64,7 +65,8 @@ class Growable:
         capacity = self._array.shape[0]
         if length <= capacity:
             return
-        generous = max(_LEAST, length, capacity + capacity // 2)
+        least = min(_LEAST, _LEAST_NBYTES // max(1, self.row_nbytes))
+        generous = max(least, length, capacity + capacity // 2)
         for target in (length,) if self._account.tight else (generous, length):
             if self._account.try_reserve((target - capacity) * self.row_nbytes):
                 self._resize((target, *self._array.shape[1:]))

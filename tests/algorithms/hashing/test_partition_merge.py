@@ -311,7 +311,7 @@ def test_a_repeated_key_of_the_one_side_as_a_hot_word(one_side: str, tmp_path: P
             bench.close()
             break
         saved = bench.join.snapshot()
-        pauses += task.merge is not None and task.merge._hot is not None
+        pauses += task.merge is not None and task.merge.merge.hot is not None
         again = Bench(spill, MemoryLimit(rows=12), **given)
         again.join.restore(saved)
         resumed = again.join.state.task

@@ -253,10 +253,10 @@ class SortJoin(SortJoinState):
     def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
         """A merge of some pairs of runs that writes a new pair, or (the last) gives out unmatched rows instead."""
         chosen = [self._pairs[number] for number in inputs]
-        sequences = self._run_sequences(chosen, pages_at_once)
+        sequences: list[Sequence] = [*self._run_sequences(chosen, pages_at_once)]
         if self._eps is not None and not write:
             ordered = self._ordered(budget, sequences, self._eps)
-            return Merge(inputs, ordered, None, budget is self.context.budget, pages_at_once)
+            return Merge(inputs, ordered, (), budget is self.context.budget, pages_at_once)
         output = None
         if write:
             output = MergeOutput(tuple(self._side_output(side, chosen, budget) for side in range(self.plan.sides)))
@@ -264,11 +264,13 @@ class SortJoin(SortJoinState):
             self.plan, self.context, budget, self._settle, self._make_area, sequences,
             output=output, pairs=pairs, unmatched=not write,
         )  # fmt: skip
-        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
+        return Merge(
+            inputs, sweep, output.sides if output is not None else (), budget is self.context.budget, pages_at_once
+        )
 
-    def _run_sequences(self, chosen: list[RunPair], pages_at_once: int) -> list[Sequence]:
+    def _run_sequences(self, chosen: list[RunPair], pages_at_once: int) -> list[RunSequence]:
         counters = self.context.counters
-        sequences: list[Sequence] = []
+        sequences: list[RunSequence] = []
         for side, keys in enumerate(self._keys):
             for n, pair in enumerate(chosen):
                 label = n if pair.joined else n + side * len(chosen)
@@ -296,8 +298,8 @@ class SortJoin(SortJoinState):
                 level = max(level, pair.level)
                 for run in pair.runs:
                     run.delete()
-            if merge.output is not None:
-                runs = tuple(side.close() for side in merge.output.sides)
+            if merge.outputs:
+                runs = tuple(output.close() for output in merge.outputs)
                 self._pairs.append(RunPair(runs, level + 1, joined=merge.sweep.pairs))
             self._merge = None
             self._shares.end_merging()

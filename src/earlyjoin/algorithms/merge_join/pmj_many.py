@@ -3,8 +3,8 @@
 Phases and runs are those of two inputs (:mod:`earlyjoin.algorithms.merge_join.operator`): all sides are gathered
 together, sorted together and written together, and one merge takes runs of all sides. What differs is how sorted rows
 are joined: a key is a group on every side, and the result is the cross product of the groups
-(:mod:`~earlyjoin.algorithms.merge_join.group_join` in memory, :mod:`~earlyjoin.algorithms.merge_join.multi_sweep` in a
-merge). No intermediate result of two of the inputs ever exists.
+(:mod:`~earlyjoin.algorithms.window_merge.groups`, in memory and in a merge,
+:mod:`~earlyjoin.algorithms.merge_join.multi_merge`). No intermediate result of two of the inputs ever exists.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.matching.join_types import JoinType
 from earlyjoin.algorithms.merge_join import merge_tree
-from earlyjoin.algorithms.merge_join.group_join import GroupJoin, Ordered, Workspace
 from earlyjoin.algorithms.merge_join.merge_tree import RunPair
-from earlyjoin.algorithms.merge_join.multi_sweep import MultiSweep, key_to_compare
-from earlyjoin.algorithms.merge_join.multi_window import MultiOutput, RunOutput
+from earlyjoin.algorithms.merge_join.multi_merge import MergedRun, MultiMerge, RunPages, key_to_compare, matching
 from earlyjoin.algorithms.merge_join.pmj import ProgressiveMergeJoin
 from earlyjoin.algorithms.merge_join.run_creation import Gathered
 from earlyjoin.algorithms.merge_join.settings import SortOptions
 from earlyjoin.algorithms.merge_join.state import Merge
 from earlyjoin.algorithms.merge_join.sweep_state import MemorySweep
-from earlyjoin.algorithms.protocol import Context, Plan
+from earlyjoin.algorithms.protocol import Context, Plan, Step
+from earlyjoin.algorithms.window_merge.groups import GroupJoin, Ordered, Workspace
 from earlyjoin.errors import BudgetExceeded, UnsupportedError
 from earlyjoin.predicates.base import Capability
+from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.state.budget import Budget
 
 MOST_SIDES = 16
@@ -69,23 +69,28 @@ class MultiProgressiveMergeJoin(ProgressiveMergeJoin):
     def _make_joining(self, page_rows: int) -> MemorySweep:
         """Sort all sides. Of rows that were joined before, only combinations with others are met."""
         account, limit = self._shares.sweeping.account("combinations"), self._shares.sweeping.limit.bytes
-        workspace = Workspace(self.plan.sides, self.context.output_rows, account, limit)
-        sides = [_ordered(side) for side in self._gathered]
-        return GroupJoin(sides, key_to_compare(self._keys[0]), workspace, self.context.counters)
+        workspace = Workspace(self.plan.sides, self.context.output_rows, account, limit, some_have_met=True)
+        return GroupJoin([_ordered(side) for side in self._gathered], workspace, self.context, self._in_memory)
+
+    def _in_memory(self, index: tuple[Int64, ...]) -> Step:
+        """The combinations of rows in memory that match: all of them are new."""
+        rows, keys = [side.rows for side in self._gathered], [side.keys for side in self._gathered]
+        kept = np.ones(len(index[0]), dtype=np.bool_)
+        return matching(key_to_compare(self._keys[0]), rows, keys, index, kept)
 
     def _make_merge(self, inputs: list[int], budget: Budget, *, write: bool, pairs: bool, pages_at_once: int) -> Merge:
-        """A merge of some sets of runs that writes a new set, or (the last) none."""
+        """A merge of some sets of runs that writes a new set, or (the last) none. Pages are read one by one."""
         chosen = [self._pairs[number] for number in inputs]
-        output = None
-        if write:
-            output = MultiOutput(tuple(self._run_output(side, chosen) for side in range(self.plan.sides)))
-        sequences = self._run_sequences(chosen, pages_at_once)
-        sweep = MultiSweep(self._keys, self.context, budget, sequences, output, self._shares.page_limit, pairs=pairs)
-        return Merge(inputs, sweep, output, budget is self.context.budget, pages_at_once)
+        outputs = [self._merged_run(side, chosen, budget) for side in range(self.plan.sides)] if write else []
+        sequences = iter(self._run_sequences(chosen, 1))
+        runs = [[RunPages(next(sequences), pair.runs[side]) for pair in chosen] for side in range(self.plan.sides)]
+        sweep = MultiMerge(self._keys, self.context, budget, runs, outputs)
+        return Merge(inputs, sweep, tuple(outputs), budget is self.context.budget, 1)
 
-    def _run_output(self, side: int, chosen: list[RunPair]) -> RunOutput:
+    def _merged_run(self, side: int, chosen: list[RunPair], budget: Budget) -> MergedRun:
         writer = self._destination(side).writer(self._keys[side])
-        return RunOutput(writer, max(pair.runs[side].page_rows for pair in chosen))
+        page_rows = max(pair.runs[side].page_rows for pair in chosen)
+        return MergedRun(writer, budget.account("merged page"), page_rows, self._shares.page_limit)
 
     def _most_in_last_merge(self) -> int:
         """A page of every run is open at one time: as many as fit."""
@@ -96,4 +101,4 @@ def _ordered(side: Gathered) -> Ordered:
     order = side.in_order()
     old = np.zeros(len(order) + 1, dtype=np.int32)
     np.cumsum(order < side.joined, out=old[1:])
-    return Ordered(side.rows, order, side.words[order], side.keys, old=old)
+    return Ordered(order, side.words[order], old)

@@ -8,7 +8,7 @@ several files (*segments*): a snapshot in the middle of a merge closes the file 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from earlyjoin.state.disk.pages import PageLayout, cut_pages
 from earlyjoin.state.disk.runs import Run, RunWriter
 from earlyjoin.state.disk.spill import SpillDirectory
 from earlyjoin.state.rows.sizes import batch_nbytes
-from earlyjoin.state.rows.store import RowStore
 from earlyjoin.state.snapshot import Snapshot
 
 _AREA_ROW_NBYTES = 48
@@ -122,6 +121,14 @@ class SortedRun:
         return cls(**(values | {"segments": segments, "first_words": list(values["first_words"])}))
 
 
+class Batched(Protocol):
+    """Rows that are given out by number, a batch at a time."""
+
+    def batch(self, index: Int64) -> pa.RecordBatch:
+        """The chosen rows."""
+        ...
+
+
 class PageWriter:
     """Writes one sorted run inside page limits."""
 
@@ -133,7 +140,7 @@ class PageWriter:
         self._limit = limit
         self._writer: RunWriter | None = None
 
-    def write(self, rows: RowStore, marks: Int64 | None, chosen: Int64, most: int) -> None:
+    def write(self, rows: Batched, marks: Int64 | None, chosen: Int64, most: int) -> None:
         """Write the chosen rows, which are in order, in pages of at most ``most`` rows and no more than the limit.
 
         ``marks`` has a row for each of them and a column for each mark.

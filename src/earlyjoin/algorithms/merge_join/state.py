@@ -13,9 +13,9 @@ from earlyjoin.algorithms import registry
 from earlyjoin.algorithms.estimation.joined_blocks import JoinedBlocks
 from earlyjoin.algorithms.matching.settlement import Settlement
 from earlyjoin.algorithms.merge_join import merge_tree
-from earlyjoin.algorithms.merge_join.merge_output import MergeOutput, SideOutput
+from earlyjoin.algorithms.merge_join.merge_output import SideOutput
 from earlyjoin.algorithms.merge_join.merge_tree import RunPair
-from earlyjoin.algorithms.merge_join.multi_window import MultiOutput, RunOutput
+from earlyjoin.algorithms.merge_join.multi_merge import MergedRun
 from earlyjoin.algorithms.merge_join.replacement_selection import Selected
 from earlyjoin.algorithms.merge_join.run_creation import Destination, Gathered
 from earlyjoin.algorithms.merge_join.settings import SortOptions
@@ -48,7 +48,8 @@ class Merge:
 
     inputs: list[int]
     sweep: MergeSweep
-    output: MergeOutput | MultiOutput | None
+    outputs: tuple[SideOutput | MergedRun, ...]
+    """The merged runs; none when nothing is written."""
     whole_memory: bool
     pages_at_once: int
 
@@ -136,8 +137,8 @@ class SortJoinState(Operator):
         """Pages on disk must be small enough to be merged in the memory."""
         runs = [run for pair in self._pairs for run in pair.runs]
         runs += [run for side in self._gathered for run in side.unfinished_runs]
-        if self._merge is not None and self._merge.output is not None:
-            runs += [output.run for output in self._merge.output.sides]
+        if self._merge is not None:
+            runs += [output.run for output in self._merge.outputs]
         pages = pages_of_a_merge(self.plan.sides)
         if limit.rows is not None:
             needed, given = pages * max((run.page_rows for run in runs if run.page_rows > 1), default=0), limit.rows
@@ -188,7 +189,7 @@ class SortJoinState(Operator):
             self._joining.close()
         if self._merge is not None:
             self._merge.sweep.close()
-            for output in self._merge.output.sides if self._merge.output is not None else ():
+            for output in self._merge.outputs:
                 output.abandon()
         self._joining = self._merge = self._arriving = None
         for pair in self._pairs:
@@ -244,13 +245,12 @@ class SortJoinState(Operator):
         return saved
 
     def _save_merge(self, saved: Snapshot, merge: Merge) -> dict[str, Any]:
-        outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides if merge.output is not None else ()
         return {
             "inputs": merge.inputs,
             "whole_memory": merge.whole_memory,
             "pages_at_once": merge.pages_at_once,
             "pairs": merge.sweep.pairs,
-            "outputs": [output.save(saved, f"output-{side}") for side, output in enumerate(outputs)],
+            "outputs": [output.save(saved, f"output-{side}") for side, output in enumerate(merge.outputs)],
             "sweep": save_sweep(merge.sweep, saved, "merge"),
         }
 
@@ -289,8 +289,6 @@ class SortJoinState(Operator):
         self._merge = merge = self._make_merge(
             values["inputs"], budget, write=write, pairs=values["pairs"], pages_at_once=at_once
         )
-        if merge.output is not None:
-            outputs: tuple[SideOutput | RunOutput, ...] = merge.output.sides
-            for side, (output, saved) in enumerate(zip(outputs, values["outputs"], strict=True)):
-                output.load(snapshot, f"output-{side}", SortedRun.load(snapshot, saved, self.context.spill))
+        for side, (output, saved) in enumerate(zip(merge.outputs, values["outputs"], strict=True)):
+            output.load(snapshot, f"output-{side}", SortedRun.load(snapshot, saved, self.context.spill))
         load_sweep(merge.sweep, snapshot, "merge", values["sweep"])

@@ -13,20 +13,22 @@ import numpy as np
 from earlyjoin.algorithms.merge_join.block_query import BlockQuery
 from earlyjoin.algorithms.merge_join.block_sweep import BlockSweep, Debt
 from earlyjoin.algorithms.merge_join.blocks import Block
-from earlyjoin.algorithms.merge_join.group_join import GroupJoin
-from earlyjoin.algorithms.merge_join.multi_sweep import MultiSweep
+from earlyjoin.algorithms.merge_join.multi_merge import MultiMerge
 from earlyjoin.algorithms.merge_join.ordered_sweep import OrderedSweep
+from earlyjoin.algorithms.window_merge.groups import GroupJoin
 from earlyjoin.state.snapshot import Snapshot
 
 MemorySweep = BlockSweep | OrderedSweep | GroupJoin
 """What joins the rows in memory."""
-MergeSweep = BlockSweep | OrderedSweep | MultiSweep
+MergeSweep = BlockSweep | OrderedSweep | MultiMerge
 """What joins runs while they are merged."""
 Sweep = MemorySweep | MergeSweep
 
 
 def save_sweep(sweep: Sweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Put it into a snapshot; returns the plain values that ``load_sweep`` needs."""
+    if isinstance(sweep, GroupJoin):
+        return sweep.save()
     if not isinstance(sweep, BlockSweep):
         return sweep.save(snapshot, name)
     blocks = sweep.held_blocks
@@ -55,6 +57,9 @@ def save_sweep(sweep: Sweep, snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 def load_sweep(sweep: Sweep, snapshot: Snapshot, name: str, values: dict[str, Any]) -> None:
     """Bring a new sweep over the same sequences to where the saved one stood."""
+    if isinstance(sweep, GroupJoin):
+        sweep.load(values)
+        return
     if not isinstance(sweep, BlockSweep):
         sweep.load(snapshot, name, values)
         return

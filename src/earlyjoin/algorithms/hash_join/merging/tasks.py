@@ -239,9 +239,9 @@ def merge_of(work: MergeWork, partition: int, chosen: list[Slot], budget: Budget
 def save_merge(work: MergeWork, merge: PartitionMerge) -> dict[str, Any]:
     """Which runs it merges, by their places, and where it stands. What it has written goes with the table."""
     places = []
-    for runs, inputs in zip(work.table.runs, merge.inputs, strict=True):
+    for runs, merged in zip(work.table.runs, merge.runs, strict=True):
         known = [id(run) for run in runs[merge.partition]]
-        places.append([known.index(id(entry.run)) for entry in inputs])
+        places.append([known.index(id(run)) for run in merged])
     values = merge.save()
     work.table.half_written = merge.written
     return {"runs": places, "label": merge.label, "state": values}
