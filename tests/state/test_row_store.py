@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from earlyjoin.errors import BudgetExceeded
 from earlyjoin.state.budget import Account, Budget, MemoryLimit
-from earlyjoin.state.rows.storage import contiguous, take_array
+from earlyjoin.state.rows.storage import column_for, contiguous, take_array
 from earlyjoin.state.rows.store import BatchRows, RowStore, empty_columns, one_batch
 from state.arrow_columns import COLUMNS, without_nulls
 
@@ -234,3 +234,20 @@ def test_keep_closes_up_and_the_books_stay_right(name: str) -> None:
         values = [] if len(values) < 3 else values
     store.clear()
     assert (store._account.bytes, store._account.rows) == (0, 0)
+
+
+def test_nested_values_are_measured_once_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the fuzz: with batches of one row every result measured all chunks of all nested columns again."""
+    column = column_for(pa.list_(pa.int64()), Budget(MemoryLimit(bytes=10**6)).account("rows"))
+    for number in range(50):
+        column.append(pa.array([[number] * 3], pa.list_(pa.int64())))
+    monkeypatch.setattr("earlyjoin.state.rows.nested_columns.array_nbytes", None)
+    widest = column.widest
+    assert column.sizes(np.arange(50)).tolist() == [widest] * 50
+    monkeypatch.undo()
+    column.keep(np.array([3, 7]))
+    assert column.sizes(np.arange(2)).tolist() == [widest] * 2
+    column.truncate(1)
+    assert column.nbytes < 2 * widest
+    column.clear()
+    assert column.widest == 0

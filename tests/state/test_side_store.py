@@ -179,3 +179,10 @@ def test_a_store_without_keys_index_and_notes() -> None:
     assert held.probe(rows(["a"])[1], cursor, np.empty(1, np.int64), np.empty(1, np.int64)) == (0, 0)
     assert cursor.row == 1
     assert held.drop_freed().tolist() == [0, 1]
+
+
+def test_a_single_value_of_the_note_that_frees_counts_for_every_row() -> None:
+    held, _ = store(MemoryLimit(bytes=10**6), freed_by=MATCHED.name)
+    held.insert(*rows(["a", "b", "c"]), matched=True, word=np.zeros(3, dtype=np.int64))
+    assert held.live == 0
+    assert held.count_freed() == 0

@@ -143,7 +143,7 @@ class SideStore:
             assert stored is not None
             self._index.insert(stored, first)
         if (freed := notes.get(self._freed_by or "")) is not None:
-            self._freed += int(np.count_nonzero(freed))
+            self._freed += int(np.count_nonzero(np.broadcast_to(freed, count)))
         self.generation += 1
         return first
 

@@ -40,7 +40,7 @@ class LargestOfR(Policy):
 
 @registry.register
 class DynamicHashJoin(PartitionedHashJoin):
-    """See the module."""
+    """Dynamic hash join: whole partitions freeze on disk and take no rows any longer."""
 
     description = Description(
         name="dhj",

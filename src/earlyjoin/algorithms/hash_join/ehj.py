@@ -134,7 +134,7 @@ class IncrementalLeft(BiasedAndBackground):
 
 @registry.register
 class EarlyHashJoin(PartitionedHashJoin):
-    """See the module."""
+    """Early hash join: reads and flushes with a bias for the smaller input, and joins on disk in the background."""
 
     description = Description(
         name="ehj",

@@ -94,6 +94,7 @@ class Eviction:
         parts = self._table.parts
         dead = [(s, p) for s in range(2) for p, part in enumerate(parts[s]) if len(part) and not part.live]
         for side, partition in dead:
-            self._table.forget(side, partition)
+            with self._state.guard(side, partition):
+                self._table.forget(side, partition)
         if not dead and not self._table.empty_buffers():
             raise row_too_large(needed_bytes, self._table.memory, "the rows of a join")

@@ -66,7 +66,7 @@ class PairsAndMerges(SortedRuns):
 
 @registry.register
 class HashMergeJoin(PartitionedHashJoin):
-    """See the module."""
+    """Hash-merge join: pairs of partitions leave sorted, and their runs are merged in silent time."""
 
     description = Description(
         name="hmj",

@@ -37,7 +37,7 @@ from earlyjoin.state.snapshot import Snapshot
 
 
 class PartitionedHashJoin(Operator):
-    """See the module."""
+    """A join on one partitioned table; what sets an algorithm apart is its policy."""
 
     options_type: ClassVar[type[HashSettings]] = HashSettings
     policy_type: ClassVar[type[Policy]]

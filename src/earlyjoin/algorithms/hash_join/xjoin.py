@@ -64,7 +64,7 @@ class LargestAndStage2(Policy):
 
 @registry.register
 class XJoin(PartitionedHashJoin):
-    """See the module."""
+    """XJoin: the largest partition leaves, and a silent time joins a partition on disk with memory."""
 
     description = Description(
         name="xjoin",

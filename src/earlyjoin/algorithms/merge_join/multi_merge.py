@@ -95,7 +95,8 @@ class MergedRun(MergedRows):
 
     def abandon(self) -> None:
         """Give the memory back and remove what was written."""
-        self.close().delete()
+        self.drop_waiting()
+        self._writer.close().delete()
 
     def save(self, snapshot: Snapshot, name: str) -> dict[str, Any]:
         """The pages written so far; returns the plain values that ``load`` needs."""

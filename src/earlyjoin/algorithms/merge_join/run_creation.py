@@ -89,11 +89,6 @@ class Gathered(SideStore):
         if len(self._sorted) > length:
             self._sorted = self._sorted[:0].copy()
 
-    def insert_again(self, rows: pa.RecordBatch) -> None:
-        """Add rows that were here before: their keys are made again."""
-        if rows.num_rows:
-            self.insert(rows, self.side.key.encode(self.side.side, rows))
-
     def sequences(self, labels: tuple[int, int], page_rows: int) -> list[MemorySequence]:
         """The rows that were joined before and those that were not, each in order; without rows that match nothing."""
         keys, words = self.keys, self.words

@@ -194,8 +194,8 @@ class HotWord:
         return {
             "word": self._word,
             "pages": self._pages,
-            "first": self._first,
-            "stop": self._stop,
+            "first": list(self._first),
+            "stop": list(self._stop),
             "join": self._join.save() if self._join is not None else None,
             "leaving": self._leaving,
             "left_out": self._left_out,

@@ -246,7 +246,7 @@ class WindowMerge:
             "bound": self._bound,
             "window": self._window is not None,
             "join": self._join.save() if self._join is not None else None,
-            "left_out": self._left_out,
+            "left_out": list(self._left_out),
             "hot": self.hot.save() if self.hot is not None else None,
         }
 

@@ -68,11 +68,17 @@ class MergedRows(ABC):
 
     def write_out(self) -> None:
         """Write the rows that wait."""
-        if self._waiting:
-            batches, *columns = zip(*self._waiting, strict=True)
-            batch = pa.concat_batches(batches) if len(batches[0].schema) else empty_columns(self.rows)
-            joined: list[Any] = [None if part[0] is None else np.concatenate(part) for part in columns]
-            self._write(InOrder(batch, *joined))
+        try:
+            if self._waiting:
+                batches, *columns = zip(*self._waiting, strict=True)
+                batch = pa.concat_batches(batches) if len(batches[0].schema) else empty_columns(self.rows)
+                joined: list[Any] = [None if part[0] is None else np.concatenate(part) for part in columns]
+                self._write(InOrder(batch, *joined))
+        finally:  # what has failed is not tried again
+            self.drop_waiting()
+
+    def drop_waiting(self) -> None:
+        """Forget the rows that wait: nothing is written any more, which may be what has failed."""
         self._waiting, self.rows = [], 0
         self._account.clear()
 

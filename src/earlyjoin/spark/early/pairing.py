@@ -73,8 +73,10 @@ class Pairing:
                     else:
                         yield _NOTHING
         finally:
-            operator.close()
-            spill.close()
+            try:
+                operator.close()
+            finally:
+                spill.close()
 
     def _output_rows(self) -> int:
         """Pairs in a piece: their numbers are to take a small part of the memory."""

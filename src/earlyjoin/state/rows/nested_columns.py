@@ -58,14 +58,18 @@ class ChunkedColumn(Column):
         self._chunks: list[pa.Array] = []
         self._starts = [0]
         self._nbytes = 0
+        self._averages: list[int] = []
+        """Bytes of a value, of each chunk: measured once, because that takes time where values are nested."""
 
     def append(self, values: pa.Array) -> None:
         if len(values) == 0:
             return
         # Copied, because what arrives may be a slice that keeps a whole file block alive.
         values = pa.concat_arrays([converted(values, self._stored), pa.array([], self._stored)])
-        self._account.reserve(array_nbytes(values))
-        self._nbytes += array_nbytes(values)
+        nbytes = array_nbytes(values)
+        self._account.reserve(nbytes)
+        self._nbytes += nbytes
+        self._averages.append(nbytes // len(values) + 1)
         self._chunks.append(values)
         self._starts.append(self._starts[-1] + len(values))
 
@@ -92,9 +96,7 @@ class ChunkedColumn(Column):
         ]
         self._chunks = kept
         self._starts = [0, *np.cumsum([len(chunk) for chunk in kept], dtype=np.int64).tolist()]
-        nbytes = sum(array_nbytes(chunk) for chunk in kept)
-        self._account.release(self._nbytes - nbytes)
-        self._nbytes = nbytes
+        self._measure()
 
     def keep(self, index: Int64) -> None:
         """Chunk by chunk, each let go as soon as its rows are copied; a chunk that loses nothing stays as it is."""
@@ -109,13 +111,18 @@ class ChunkedColumn(Column):
             self._chunks[number] = None
         self._chunks = chunks
         self._starts = [0, *np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64).tolist()]
-        nbytes = sum(array_nbytes(chunk) for chunk in chunks)
-        self._account.release(self._nbytes - nbytes)
-        self._nbytes = nbytes
+        self._measure()
 
     def clear(self) -> None:
         self._account.release(self._nbytes)
-        self._chunks, self._starts, self._nbytes = [], [0], 0
+        self._chunks, self._starts, self._nbytes, self._averages = [], [0], 0, []
+
+    def _measure(self) -> None:
+        """Find out how large the chunks are that are left, and give back the rest."""
+        sizes = [array_nbytes(chunk) for chunk in self._chunks]
+        self._averages = [size // len(chunk) + 1 for size, chunk in zip(sizes, self._chunks, strict=True)]
+        self._account.release(self._nbytes - sum(sizes))
+        self._nbytes = sum(sizes)
 
     @property
     def nbytes(self) -> int:
@@ -129,7 +136,3 @@ class ChunkedColumn(Column):
     @property
     def widest(self) -> int:
         return max(self._averages, default=0)
-
-    @property
-    def _averages(self) -> list[int]:
-        return [array_nbytes(chunk) // len(chunk) + 1 for chunk in self._chunks]

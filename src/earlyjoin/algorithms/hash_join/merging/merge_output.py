@@ -37,9 +37,12 @@ class PartitionOutput(MergedRows):
             self._writer = PartWriter(self._files, self._label)
         self._writer.write(rows.batch, rows.arrivals, rows.departures, None, words=rows.words, numbers=rows.numbers)
 
-    def pause(self) -> DiskRun | None:
-        """Finish what was written so far."""
-        self.write_out()
+    def pause(self, *, written_out: bool = True) -> DiskRun | None:
+        """Finish what was written so far; with ``written_out`` the rows that wait go into it."""
+        if written_out:
+            self.write_out()
+        else:
+            self.drop_waiting()
         if self._writer is None:
             return None
         run, self._writer = self._writer.close(), None

@@ -166,9 +166,9 @@ class PartitionMerge:
                 self._table.replace_runs(side, self.partition, old, self.written[side])
         self.done = True
 
-    def _pause(self, side: int) -> None:
+    def _pause(self, side: int, *, written_out: bool = True) -> None:
         output = self._outputs[side]
-        run = output.pause() if output is not None else None
+        run = output.pause(written_out=written_out) if output is not None else None
         if run is not None:
             self.written[side].append(run)
 
@@ -182,7 +182,7 @@ class PartitionMerge:
         self.merge.close()
         if not self.done:
             for side in (0, 1):
-                self._pause(side)
+                self._pause(side, written_out=False)
                 for run in self.written[side]:
                     run.run.delete()
 

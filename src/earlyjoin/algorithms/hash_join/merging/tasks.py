@@ -175,7 +175,7 @@ class MergeCleanUp(FinalWork):
         """Plain values for a snapshot."""
         merge = save_merge(self._work, self.merge) if self.merge is not None else None
         hashing = self._hashing.save() if self._hashing is not None else None
-        return {"order": self._order, "at": self._at, "row": self._row, "merge": merge, "hashing": hashing}
+        return {"order": self._order, "at": self._at, "row": list(self._row), "merge": merge, "hashing": hashing}
 
     def load(self, values: dict[str, Any]) -> None:
         """Take over what ``save`` gave."""

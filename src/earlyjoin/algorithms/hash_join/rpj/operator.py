@@ -193,7 +193,7 @@ class DiskDiskAlone(RateBased):
 
 @registry.register
 class RateBasedProgressiveJoin(PartitionedHashJoin):
-    """See the module."""
+    """Rate-based progressive join: what is expected of rows decides which leave, and which task is next."""
 
     description = Description(
         name="rpj",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -197,10 +198,11 @@ class _Cell:
         return Matches(matches.rows, (i[fresh], j[fresh])) if fresh.any() else None
 
     def close(self) -> None:
-        for operator in (*self._operators, self._waiting):
-            if operator is not None:
-                operator.close()
-        self._spill.close()
+        with ExitStack() as last_first:
+            last_first.callback(self._spill.close)
+            for operator in (*self._operators, self._waiting):
+                if operator is not None:
+                    last_first.callback(operator.close)
 
 
 def _not_given_early(plan: Plan) -> Plan:
