@@ -85,6 +85,7 @@ def test_growth_is_geometric() -> None:
 
 def test_large_blocks_grow_in_mappings_that_keep_what_views_show() -> None:
     grown = Growable(np.int64, account(10**8))
+    grown.wide = True
     grown.append(np.arange(100_000))
     view = grown.data
     grown.append(np.arange(500_000))
@@ -105,6 +106,7 @@ def test_growing_does_without_mappings_where_there_are_none(monkeypatch: pytest.
 
     monkeypatch.setattr("earlyjoin.state.growable.mmap.mmap", refused)
     grown = Growable(np.int64, account(10**8))
+    grown.wide = True
     for start in range(0, 300_000, 50_000):
         grown.append(np.arange(start, start + 50_000))
     assert np.array_equal(grown.data, np.arange(300_000))

@@ -3,8 +3,9 @@
 A large block grows without being copied (the kernel moves pages, not bytes), so growing neither stalls nor needs room
 for two copies. The budget is asked for the new capacity before it is taken.
 
-Inside a limit in bytes large blocks are mappings of their own. The system's allocator leaves holes where hundreds of
-arrays grow side by side: a process with 150 columns of text and 64 MB took twice what its arrays held. There may be
+Inside a limit in bytes large blocks of wide entries are mappings of their own. The allocator of the system leaves holes
+where many of them grow side by side: a process with rows of 2 kB and 64 MB took twice what its arrays held. Narrow
+rows leave smaller holes, and fresh pages would cost joins that flush and fill again a tenth of their time. There may be
 only so many mappings, so what counts as large grows with the limit.
 """
 
@@ -23,6 +24,8 @@ _LEAST, _LEAST_NBYTES = 16, 128
 """What an array begins with: so many entries, if they take no more than that. Wide ones would take a small memory."""
 _PIECE = 4096
 _LEAST_MAPPED, _MOST_MAPPINGS = 1 << 16, 1 << 14
+WIDE_NBYTES = 256
+"""Entries of so many bytes are wide."""
 
 
 class Growable:
@@ -31,13 +34,15 @@ class Growable:
     Views taken from ``data`` are valid until the next growth: use them and let them go.
     """
 
-    __slots__ = ("_account", "_array", "_mapping", "length")
+    __slots__ = ("_account", "_array", "_mapping", "length", "wide")
 
     def __init__(self, dtype: npt.DTypeLike, account: Account, *, width: int | None = None) -> None:
         shape = (0,) if width is None else (0, width)
         self._array: npt.NDArray[np.generic] = np.empty(shape, dtype=dtype)
         self._account = account
         self._mapping: mmap.mmap | None = None
+        self.wide = self.row_nbytes >= WIDE_NBYTES
+        """May it have a mapping? Those who put many bytes at once into an array of bytes set it."""
         self.length = 0
 
     @property
@@ -76,7 +81,8 @@ class Growable:
     def _resize(self, shape: tuple[int, ...]) -> None:
         limit = self._account.limit.bytes
         nbytes = shape[0] * self.row_nbytes
-        if self._mapping is None and (limit is None or nbytes < max(_LEAST_MAPPED, limit // _MOST_MAPPINGS)):
+        large = self.wide and limit is not None and nbytes >= max(_LEAST_MAPPED, limit // _MOST_MAPPINGS)
+        if self._mapping is None and not large:
             self._array.resize(shape, refcheck=False)
             return
         if self._mapping is not None and self._grow_mapping(shape, nbytes):

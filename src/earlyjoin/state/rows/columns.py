@@ -18,7 +18,7 @@ from earlyjoin.kernels.keeping_bytes import keep_bytes
 from earlyjoin.predicates.encoding.buffers import fixed_width, validity
 from earlyjoin.predicates.encoding.keys import Int64
 from earlyjoin.state.budget import Account
-from earlyjoin.state.growable import Growable
+from earlyjoin.state.growable import WIDE_NBYTES, Growable
 
 UInt8 = npt.NDArray[np.uint8]
 _VIEW_BYTES = 16
@@ -202,6 +202,7 @@ class HeapColumn(_Nullable):
         self._offsets.ensure(self._offsets.length + len(flat))
         self._longest = max(self._longest, int(np.diff(offsets).max()))
         shift = self._heap.length - offsets[0]
+        self._heap.wide = self._heap.wide or len(data) >= WIDE_NBYTES * len(flat)
         self._heap.append(data)
         self._offsets.append(offsets[1:] + shift)
         self._append_validity(values)
