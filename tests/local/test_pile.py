@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import earlyjoin as ej
 from earlyjoin.local.outputs.writers import Pile
 
 
@@ -38,3 +43,16 @@ def test_large_batches_are_left_as_they_are() -> None:
     assert [chunk.buffers()[1].address for chunk in chunks] == [
         batch.column(0).buffers()[1].address for batch in batches
     ]
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.struct([("x", pa.string_view())]), pa.list_(pa.struct([("x", pa.binary_view())]))]
+)
+def test_views_inside_other_values_can_be_written(type_: pa.DataType, tmp_path: Path) -> None:
+    """Found by the fuzz: Arrow cannot cut such columns into row groups."""
+    value: Any = {"x": "text"} if pa.types.is_struct(type_) else [{"x": b"bytes"}, {"x": None}]
+    left = pa.table({"k": range(500), "v": pa.array([value] * 500, type_)})
+    right = pa.table({"k": range(500), "w": range(500)})
+    target = tmp_path / "joined.parquet"
+    assert ej.join(left, right, on="k", batch_rows=7).write(target) == 500
+    assert pq.read_table(target)["v"].to_pylist() == [value] * 500

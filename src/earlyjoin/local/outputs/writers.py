@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from earlyjoin.errors import InputError
+from earlyjoin.state.rows.inner_views import converted, without_inner_views
 from earlyjoin.state.rows.sizes import batch_nbytes
 from earlyjoin.state.rows.store import one_batch
 
@@ -66,10 +67,17 @@ class ParquetRows(Writer):
         super().__init__(stream, schema)
         import pyarrow.parquet as pq
 
-        self._writer = pq.ParquetWriter(stream, schema, compression="snappy")
-        self._pile = Pile(schema)
+        # Arrow cannot cut views inside other values into row groups.
+        self._types = [without_inner_views(t) if pa.types.is_nested(t) else t for t in schema.types]
+        stored = pa.schema([field.with_type(type_) for field, type_ in zip(schema, self._types, strict=True)])
+        self._stored = stored.with_metadata(schema.metadata)
+        self._writer = pq.ParquetWriter(stream, self._stored, compression="snappy")
+        self._pile = Pile(self._stored)
 
     def write(self, batch: pa.RecordBatch) -> None:
+        if self._types != self.schema.types:
+            columns = [converted(values, type_) for values, type_ in zip(batch.columns, self._types, strict=True)]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._stored)
         self._pile.add(batch)
         if self._pile.nbytes >= GROUP_BYTES or self._pile.rows >= GROUP_ROWS:
             self._write_group()
@@ -81,13 +89,13 @@ class ParquetRows(Writer):
             self._writer.close()
 
     def abandon(self) -> None:
-        self._pile = Pile(self.schema)
+        self._pile = Pile(self._stored)
         # The garbage collector would have the writer write the end; from now on that fails, and without a word.
         super().abandon()
         self._writer.is_open = False
 
     def _write_group(self) -> None:
-        pile, self._pile = self._pile, Pile(self.schema)
+        pile, self._pile = self._pile, Pile(self._stored)
         if pile.rows:
             self._writer.write_table(pile.table(), row_group_size=pile.rows)
 

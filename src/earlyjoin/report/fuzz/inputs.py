@@ -21,6 +21,7 @@ import earlyjoin as ej
 from earlyjoin.predicates.encoding.carried import empty_table
 from earlyjoin.report.fuzz.cases import IN_FILES
 from earlyjoin.report.fuzz.columns import Rng
+from earlyjoin.state.rows.inner_views import without_inner_views
 
 
 @dataclass(slots=True)
@@ -72,7 +73,13 @@ def write(table: pa.Table, path: Path, rng: Rng) -> None:
     """Into a file of the format that its name tells."""
     if path.suffix == ".parquet":
         group = int(rng.choice([3, 100, 1000, 100_000])) if table.num_rows < 5000 else 20_000
-        pq.write_table(table, path, row_group_size=group, use_dictionary=bool(rng.random() < 0.5))
+        dictionary = bool(rng.random() < 0.5)
+        try:
+            pq.write_table(table, path, row_group_size=group, use_dictionary=dictionary)
+        except pa.ArrowNotImplementedError:  # Arrow cannot cut views inside other values
+            types = [without_inner_views(type_) if pa.types.is_nested(type_) else type_ for type_ in table.schema.types]
+            plain = pa.schema([field.with_type(type_) for field, type_ in zip(table.schema, types, strict=True)])
+            pq.write_table(table.cast(plain), path, row_group_size=group, use_dictionary=dictionary)
     elif path.suffix == ".csv":
         pcsv.write_csv(table, path)
     elif path.suffix == ".arrow":
